@@ -1,0 +1,30 @@
+//! Work that a session owes to the outside once its events are durable.
+
+use std::sync::Arc;
+
+use crate::ids::{CallId, LlmId, MessageId};
+use crate::protocol::message::Message;
+
+/// Data, with the attempt it belongs to: a stale answer is refused.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Effect {
+    /// Perform one attempt of a model call.
+    CallModel { id: CallId, attempt: u32 },
+    /// Tell the executor of an attempt to stop; its answer no longer counts.
+    StopCall { id: CallId, attempt: u32 },
+}
+
+/// All that an executor needs for one attempt of a model call, except the agent's system prompt and
+/// the model block's address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelCall {
+    pub id: CallId,
+    pub attempt: u32,
+    /// The id of the message that the answer becomes (S24, S50).
+    pub reply_id: MessageId,
+    pub llm: LlmId,
+    pub model: String,
+    pub stream: bool,
+    /// The conversation from its root to the head that the call prompts from.
+    pub messages: Vec<Arc<Message>>,
+}

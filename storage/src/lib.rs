@@ -1,0 +1,1 @@
+//! An append-only log of opaque bytes with group commit, on redb.

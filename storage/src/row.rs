@@ -1,0 +1,244 @@
+//! A row of the journal: a small directory, then runs. A run is consecutive events of one key and, at the end of an
+//! append, the key's new head.
+//!
+//! The directory repeats what a damaged run could hide (where it is, whose it is), and the runs can be walked without
+//! the directory: one flipped bit costs one key, never its neighbours.
+
+use bytes::{Buf, BufMut, Bytes};
+use crc32fast::Hasher;
+
+use crate::error::Error;
+use crate::record::{self, Checksum, RECORD_BYTES, Records};
+
+/// Rows stay just under sixteen pages, because redb rounds a value up to a power of two of pages.
+pub(crate) const ROW_BYTES_MAX: usize = (64 << 10) - 64;
+
+const ROW_HEADER_BYTES: usize = 8;
+const ENTRY_BYTES: usize = 8;
+const RUN_HEADER_BYTES: usize = 32;
+const FLAG_HEAD: u8 = 1;
+const FLAG_OWES: u8 = 2;
+
+/// A run that is about to be written.
+pub(crate) struct NewRun<'a> {
+    pub key: &'a [u8],
+    pub first_seq: u64,
+    pub events: &'a [Bytes],
+    pub head: Option<NewHead<'a>>,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct NewHead<'a> {
+    pub summary: &'a [u8],
+    pub owes: bool,
+}
+
+impl NewRun<'_> {
+    fn bytes(&self) -> usize {
+        let events: usize = self.events.iter().map(|event| RECORD_BYTES + event.len()).sum();
+        RUN_HEADER_BYTES + self.key.len() + self.summary().len() + events
+    }
+
+    fn summary(&self) -> &[u8] {
+        self.head.map_or(&[], |head| head.summary)
+    }
+}
+
+/// What an empty run of this key and summary adds to a row.
+pub(crate) fn run_overhead(key: &[u8], summary: &[u8]) -> usize {
+    ENTRY_BYTES + RUN_HEADER_BYTES + key.len() + summary.len()
+}
+
+/// The length of the row that holds these runs.
+pub(crate) fn row_bytes(runs: &[NewRun]) -> usize {
+    ROW_HEADER_BYTES + runs.iter().map(|run| ENTRY_BYTES + run.bytes()).sum::<usize>()
+}
+
+/// Writes the row into `out`, which is exactly [`row_bytes`] long. Returns where each run starts.
+pub(crate) fn encode(row: u64, runs: &[NewRun], mut out: &mut [u8]) -> Vec<u32> {
+    let mut directory = Vec::with_capacity(runs.len() * ENTRY_BYTES);
+    let mut offsets = Vec::with_capacity(runs.len());
+    let mut offset = ROW_HEADER_BYTES + runs.len() * ENTRY_BYTES;
+    for run in runs {
+        offsets.push(record::length(offset));
+        directory.put_u32_le(record::length(offset));
+        directory.put_u32_le(record::key_hash(run.key));
+        offset += run.bytes();
+    }
+    out.put_u32_le(record::length(runs.len()));
+    out.put_u32_le(directory_checksum(row, &directory));
+    out.put_slice(&directory);
+    for run in runs {
+        encode_run(run, &mut out);
+    }
+    offsets
+}
+
+fn encode_run(run: &NewRun, out: &mut &mut [u8]) {
+    let flags = match run.head {
+        None => 0,
+        Some(NewHead { owes: false, .. }) => FLAG_HEAD,
+        Some(NewHead { owes: true, .. }) => FLAG_HEAD | FLAG_OWES,
+    };
+    let mut header = [0; RUN_HEADER_BYTES - 4];
+    let mut fields = header.as_mut_slice();
+    fields.put_u64_le(run.first_seq);
+    fields.put_u32_le(record::length(run.events.len()));
+    fields.put_u32_le(record::length(run.bytes()));
+    fields.put_u32_le(record::length(run.summary().len()));
+    fields.put_u32_le(record::length(run.key.len()));
+    fields.put_u8(flags);
+    out.put_slice(&header);
+    out.put_u32_le(run_checksum(&header, run.key, run.summary()));
+    out.put_slice(run.key);
+    out.put_slice(run.summary());
+    let checksum = Checksum::of(run.key);
+    for (seq, event) in (run.first_seq..).zip(run.events) {
+        record::put(out, &checksum, seq, event);
+    }
+}
+
+fn directory_checksum(row: u64, directory: &[u8]) -> u32 {
+    let mut hasher = Hasher::new();
+    hasher.update(&row.to_le_bytes());
+    hasher.update(directory);
+    hasher.finalize()
+}
+
+fn run_checksum(header: &[u8], key: &[u8], summary: &[u8]) -> u32 {
+    let mut hasher = Hasher::new();
+    hasher.update(header);
+    hasher.update(key);
+    hasher.update(summary);
+    hasher.finalize()
+}
+
+/// A run as it was found in a row. Its header is checked; its events are checked as they are read.
+pub(crate) struct Run<'a> {
+    pub offset: u32,
+    pub key: &'a [u8],
+    pub first_seq: u64,
+    pub count: u32,
+    pub head: Option<StoredRunHead<'a>>,
+    pub records: &'a [u8],
+}
+
+pub(crate) struct StoredRunHead<'a> {
+    pub summary: &'a [u8],
+    pub owes: bool,
+}
+
+impl<'a> Run<'a> {
+    pub(crate) fn events(&self) -> Records<'a> {
+        Records::new(self.key, self.first_seq, self.count, self.records)
+    }
+}
+
+/// What stands at one place of a row.
+pub(crate) enum Found<'a> {
+    Run(Run<'a>),
+    /// The run cannot be read. `bytes` are those between its neighbours.
+    Damaged { offset: u32, key_hash: u32, bytes: &'a [u8] },
+}
+
+/// Reads a whole row. Fails only where not even the owners of the damaged runs can be told.
+pub(crate) fn decode(row: u64, bytes: &[u8]) -> Result<Vec<Found<'_>>, Error> {
+    match directory(row, bytes) {
+        Some(entries) => Ok(decode_by_directory(bytes, &entries)),
+        None => decode_by_walk(bytes),
+    }
+}
+
+/// Reads the run at `offset`, which the caller knows to be `key`'s.
+pub(crate) fn decode_at<'a>(bytes: &'a [u8], offset: u32, key: &[u8]) -> Result<Run<'a>, Error> {
+    decode_run(bytes, offset)
+        .filter(|run| run.key == key)
+        .ok_or_else(|| Error::damaged(key, "a run of the journal does not match its checksum"))
+}
+
+struct Entry {
+    offset: u32,
+    key_hash: u32,
+}
+
+fn directory(row: u64, bytes: &[u8]) -> Option<Vec<Entry>> {
+    let mut header = bytes;
+    let count = header.try_get_u32_le().ok()? as usize;
+    let checksum = header.try_get_u32_le().ok()?;
+    let mut directory = header.get(..count.checked_mul(ENTRY_BYTES)?)?;
+    if directory_checksum(row, directory) != checksum {
+        return None;
+    }
+    let mut entries = Vec::with_capacity(count);
+    while directory.has_remaining() {
+        let offset = directory.try_get_u32_le().ok()?;
+        let key_hash = directory.try_get_u32_le().ok()?;
+        entries.push(Entry { offset, key_hash });
+    }
+    Some(entries)
+}
+
+fn decode_by_directory<'a>(bytes: &'a [u8], entries: &[Entry]) -> Vec<Found<'a>> {
+    let ends = entries.iter().skip(1).map(|entry| entry.offset as usize);
+    let ends = ends.chain([bytes.len()]);
+    let found = entries.iter().zip(ends).map(|(&Entry { offset, key_hash }, end)| {
+        match decode_run(bytes, offset) {
+            Some(run) if record::key_hash(run.key) == key_hash => Found::Run(run),
+            Some(_) | None => {
+                let bytes = bytes.get(offset as usize..end).unwrap_or_default();
+                Found::Damaged { offset, key_hash, bytes }
+            }
+        }
+    });
+    found.collect()
+}
+
+/// The directory is damaged: finds the runs by their own lengths. Without the directory a damaged run cannot be told
+/// from the damage of another key, so every run must be sound.
+fn decode_by_walk(bytes: &[u8]) -> Result<Vec<Found<'_>>, Error> {
+    let lost = || Error::damaged(b"the journal", "a row's directory and a run of it are damaged");
+    // The count may be what is damaged, so each length of the directory is tried.
+    let starts = (ROW_HEADER_BYTES..bytes.len()).step_by(ENTRY_BYTES);
+    for (runs, start) in starts.enumerate() {
+        if let Some(found) = walk(bytes, start)
+            && found.len() == runs
+        {
+            return Ok(found);
+        }
+    }
+    Err(lost())
+}
+
+fn walk(bytes: &[u8], start: usize) -> Option<Vec<Found<'_>>> {
+    let mut found = Vec::new();
+    let mut offset = start;
+    while offset < bytes.len() {
+        let run = decode_run(bytes, u32::try_from(offset).ok()?)?;
+        offset += RUN_HEADER_BYTES + run.key.len() + run.records.len();
+        offset += run.head.as_ref().map_or(0, |head| head.summary.len());
+        found.push(Found::Run(run));
+    }
+    Some(found)
+}
+
+fn decode_run(bytes: &[u8], offset: u32) -> Option<Run<'_>> {
+    let run = bytes.get(offset as usize..)?;
+    let (header, mut rest) = run.split_at_checked(RUN_HEADER_BYTES - 4)?;
+    let mut fields = header;
+    let first_seq = fields.try_get_u64_le().ok()?;
+    let count = fields.try_get_u32_le().ok()?;
+    let run_bytes = fields.try_get_u32_le().ok()? as usize;
+    let summary_bytes = fields.try_get_u32_le().ok()? as usize;
+    let key_bytes = fields.try_get_u32_le().ok()? as usize;
+    let flags = fields.try_get_u8().ok()?;
+    let checksum = rest.try_get_u32_le().ok()?;
+    let rest = rest.get(..run_bytes.checked_sub(RUN_HEADER_BYTES)?)?;
+    let (key, rest) = rest.split_at_checked(key_bytes)?;
+    let (summary, records) = rest.split_at_checked(summary_bytes)?;
+    if run_checksum(header, key, summary) != checksum {
+        return None;
+    }
+    let owes = flags & FLAG_OWES != 0;
+    let head = (flags & FLAG_HEAD != 0).then_some(StoredRunHead { summary, owes });
+    Some(Run { offset, key, first_seq, count, head, records })
+}
