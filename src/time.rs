@@ -10,8 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// The last instant that the calendar library writes: 9999-12-30T22:00:00.999Z.
-    const MAX_MILLIS: i64 = 253_402_207_200_999;
+    /// The last instant that the calendar library writes: 9999-12-30T21:59:59.999Z.
+    const MAX_MILLIS: i64 = 253_402_207_199_999;
 
     /// The nearest instant from 1970 to 9999.
     pub const fn from_millis(millis: i64) -> Self {
