@@ -2,5 +2,6 @@
 
 pub mod agents;
 pub mod api_keys;
+pub mod limits;
 pub mod manifest;
 pub mod secrets;

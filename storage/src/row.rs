@@ -4,6 +4,8 @@
 //! The directory repeats what a damaged run could hide (where it is, whose it is), and the runs can be walked without
 //! the directory: one flipped bit costs one key, never its neighbours.
 
+use std::sync::Arc;
+
 use bytes::{Buf, BufMut, Bytes};
 use crc32fast::Hasher;
 
@@ -21,7 +23,7 @@ const FLAG_OWES: u8 = 2;
 
 /// A run that is about to be written.
 pub(crate) struct NewRun<'a> {
-    pub key: &'a [u8],
+    pub key: &'a Arc<[u8]>,
     pub first_seq: u64,
     pub events: &'a [Bytes],
     pub head: Option<NewHead<'a>>,
