@@ -1,6 +1,7 @@
 //! Events: the log's record, the stream's payload (interface 2.6, S13, S16).
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error as _, MapAccess};
@@ -126,7 +127,7 @@ pub struct SessionCreated {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MessageNew {
-    pub message: Message,
+    pub message: Arc<Message>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_id: Option<MessageId>,
 }

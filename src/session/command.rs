@@ -1,10 +1,8 @@
 //! What may be asked of a session.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::ids::{AgentId, CallId, TurnId};
-use crate::protocol::agent::AgentConfig;
 use crate::protocol::error::ErrorInfo;
 use crate::protocol::input::{Identity, Input};
 use crate::protocol::llm::LlmResponse;
@@ -27,8 +25,9 @@ pub enum Command {
         attempt: u32,
         outcome: ModelOutcome,
     },
-    /// A deadline or a retry may be due.
-    Wake,
+    /// A deadline or a retry may be due. `streamed` names the calls whose running attempt has shown
+    /// output.
+    Wake { streamed: Vec<CallId> },
     /// The process started anew: what was in flight is interrupted (S39).
     Recover,
 }
@@ -59,11 +58,4 @@ pub struct CallFailure {
     pub retryable: bool,
     /// The least wait that the other side asked for.
     pub retry_after: Option<Duration>,
-}
-
-/// What every decision may look at beside the session's own state.
-#[derive(Debug, Clone)]
-pub struct Context {
-    /// The configuration of the session's agent.
-    pub agent: Arc<AgentConfig>,
 }

@@ -14,7 +14,7 @@ use crate::tables::{HEADS, OWING, SEGMENTS};
 const FLAG_OWES: u8 = 1;
 
 /// The head of a key as it is stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoredHead {
     /// The seq of the key's last event; 0 if it has none.
     pub last_seq: u64,

@@ -1,6 +1,7 @@
 //! What the store's threads and its readers share.
 
 use std::collections::VecDeque;
+use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -21,6 +22,8 @@ pub(crate) struct Shared {
     pub options: Options,
     pub journal: Database,
     pub archive: Database,
+    /// Kept for its lock, and declared after the databases so that they close first.
+    pub directory_lock: Option<File>,
     pub index: Mutex<Index>,
     pub progress: Progress,
     pub inbox: Inbox,
@@ -135,6 +138,8 @@ pub(crate) struct Work {
     /// Move what the journal holds.
     pub move_all: bool,
     pub close: bool,
+    /// The thread is gone: what is put here is dropped, and with it the replies.
+    ended: bool,
 }
 
 impl Work {
@@ -153,8 +158,18 @@ pub(crate) struct Inbox {
 
 impl Inbox {
     pub(crate) fn put(&self, change: impl FnOnce(&mut Work)) {
-        change(&mut lock(&self.work));
-        self.arrived.notify_one();
+        let mut work = lock(&self.work);
+        if !work.ended {
+            change(&mut work);
+            self.arrived.notify_one();
+        } else {
+            change(&mut Work::default());
+        }
+    }
+
+    /// The thread ends: drops what waits and whatever comes.
+    pub(crate) fn end(&self) {
+        *lock(&self.work) = Work { ended: true, ..Work::default() };
     }
 
     /// Tells of a commit of the journal, without waking anybody.
