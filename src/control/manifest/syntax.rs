@@ -1,0 +1,113 @@
+//! From text to a tree of spanned values; what is not TOML becomes problems.
+
+use toml::de::{DeTable, DeValue, Error};
+
+use super::problem::Fault;
+use super::reader::{Kind, Problems, join, secret_named_by};
+use crate::control::secrets::looks_like_secret;
+
+/// The tree of `text`, or `None` when it is not TOML, which is then among the problems.
+pub(super) fn parse<'i>(text: &'i str, problems: &Problems<'_>) -> Option<DeTable<'i>> {
+    let (tree, errors) = DeTable::parse_recoverable(text);
+    let tree = tree.into_inner();
+    for error in &errors {
+        let at = error.span().map_or(text.len(), |span| span.start);
+        match duplicate_key(text, &tree, error) {
+            Some(key) => problems.add(at, key, Fault::Duplicate),
+            // The parser's message describes, its `Display` would show the line with all it holds.
+            None => problems.add(at, String::new(), Fault::Syntax(sentence(error.message()))),
+        }
+    }
+    errors.is_empty().then_some(tree)
+}
+
+/// Reports every value that is plainly a credential, wherever it stands.
+pub(super) fn find_secrets(tree: &DeTable<'_>, problems: &Problems<'_>) {
+    for (key, value) in tree {
+        let kind = if key.get_ref() == "llm" {
+            Kind::Llm
+        } else {
+            Kind::Top
+        };
+        find_in(
+            value.get_ref(),
+            value.span().start,
+            &join("", key.get_ref()),
+            kind,
+            problems,
+        );
+    }
+}
+
+fn find_in(value: &DeValue<'_>, at: usize, path: &str, kind: Kind, problems: &Problems<'_>) {
+    match value {
+        DeValue::String(text) if looks_like_secret(text) => {
+            let named_by = secret_named_by(kind);
+            problems.add(at, path.to_owned(), Fault::Secret { named_by });
+        }
+        DeValue::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                let path = format!("{path}[{index}]");
+                find_in(item.get_ref(), item.span().start, &path, kind, problems);
+            }
+        }
+        DeValue::Table(table) => {
+            for (key, value) in table {
+                let path = join(path, key.get_ref());
+                find_in(value.get_ref(), value.span().start, &path, kind, problems);
+            }
+        }
+        DeValue::String(_)
+        | DeValue::Integer(_)
+        | DeValue::Float(_)
+        | DeValue::Boolean(_)
+        | DeValue::Datetime(_) => {}
+    }
+}
+
+/// The full key that `error` says is there twice.
+fn duplicate_key(text: &str, tree: &DeTable<'_>, error: &Error) -> Option<String> {
+    if error.message() != "duplicate key" {
+        return None;
+    }
+    let span = error.span()?;
+    let line_start = text
+        .get(..span.start)?
+        .rfind('\n')
+        .map_or(0, |newline| newline + 1);
+    let written = text.get(line_start..span.end)?.trim_start();
+    if let Some(header) = written.strip_prefix('[') {
+        return Some(header.trim_start_matches('[').trim().to_owned());
+    }
+    // A key inside an inline table or behind a value is named alone: the line may hold anything.
+    let alone = || text.get(span.clone()).map(str::to_owned);
+    let plain = |c: char| c.is_alphanumeric() || "_-. ".contains(c);
+    if !written.chars().all(plain) {
+        return alone();
+    }
+    let header = headers(tree, "")
+        .into_iter()
+        .filter(|(at, _)| *at < span.start)
+        .max();
+    Some(match header {
+        Some((_, path)) => format!("{path}.{written}"),
+        None => written.to_owned(),
+    })
+}
+
+/// Where each table starts, with its path.
+fn headers(tree: &DeTable<'_>, path: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    for (key, value) in tree {
+        if let DeValue::Table(table) = value.get_ref() {
+            let path = join(path, key.get_ref());
+            found.extend(headers(table, &path));
+            found.push((value.span().start, path));
+        }
+    }
+    found
+}
+
+fn sentence(message: &str) -> String {
+    format!("not TOML: {message}")
+}
