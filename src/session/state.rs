@@ -70,6 +70,10 @@ impl Session {
         self.origin.as_ref().map(|origin| &origin.agent_id)
     }
 
+    pub fn running_turn(&self) -> Option<&TurnId> {
+        self.turn.as_ref().map(|turn| &turn.id)
+    }
+
     pub fn is_owned_by(&self, owner: &crate::ids::OwnerId) -> bool {
         self.origin
             .as_ref()

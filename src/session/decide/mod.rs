@@ -39,12 +39,13 @@ pub enum Reply {
 }
 
 impl Session {
-    /// Decides `command` with `agent` as the session's configuration. State changes only when this
-    /// is `Ok`; time never runs backwards within a session (S4).
+    /// Decides `command` with `agent` as the configuration of the session's agent, none when it is not
+    /// declared. State changes only when this is `Ok`; time never runs backwards within a session
+    /// (S4).
     pub fn decide(
         &mut self,
         command: Command,
-        agent: &AgentConfig,
+        agent: Option<&AgentConfig>,
         now: Timestamp,
     ) -> Result<Step, Rejection> {
         let now = now.max(self.last_event_at);
@@ -80,7 +81,7 @@ impl Session {
 /// One decision under way. `emit` is its only way to change the session.
 struct Decider<'a> {
     session: &'a mut Session,
-    agent: &'a AgentConfig,
+    agent: Option<&'a AgentConfig>,
     now: Timestamp,
     events: Vec<Event>,
     effects: Vec<Effect>,

@@ -33,18 +33,22 @@ impl Decider<'_> {
             let message = format!("the turn made {MODEL_CALLS_MAX} model calls without an answer");
             return self.complete_turn(None, Some(ErrorInfo::new(message, None)));
         }
+        let Some(agent) = self.agent else {
+            let message = "the agent of this session is no longer declared";
+            return self.complete_turn(None, Some(ErrorInfo::new(message, None)));
+        };
         let id = derive_call_id(&self.session.key, self.next_seq(), 0, self.now);
-        let stream = stream.or(turn.stream).unwrap_or(self.agent.stream);
+        let stream = stream.or(turn.stream).unwrap_or(agent.stream);
         self.emit(Payload::LlmCallRequested(LlmCallRequested {
             id: id.clone(),
-            llm: self.agent.llm.clone(),
-            model: self.agent.model.clone(),
+            llm: agent.llm.clone(),
+            model: agent.model.clone(),
             handler: Handler::Server,
             stream,
             head_id,
-            retry: self.agent.retry,
+            retry: agent.retry,
         }));
-        self.dispatch_model_call(id, 1, &self.agent.retry);
+        self.dispatch_model_call(id, 1, &agent.retry);
     }
 
     pub(super) fn dispatch_model_call(&mut self, id: CallId, attempt: u32, retry: &RetryPolicy) {
