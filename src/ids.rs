@@ -104,10 +104,7 @@ pub struct SessionKey {
 impl SessionKey {
     /// The bytes that storage knows the session by. No id holds a NUL, so the pair is unambiguous.
     pub fn to_bytes(&self) -> Arc<[u8]> {
-        [self.tenant.as_str(), "\0", self.session.as_str()]
-            .concat()
-            .into_bytes()
-            .into()
+        [self.tenant.as_str(), "\0", self.session.as_str()].concat().into_bytes().into()
     }
 
     /// The key that `to_bytes` wrote; `None` for any other bytes.

@@ -28,10 +28,7 @@ pub struct Args {
 /// Checks and prints. 0 when the configuration is right, 1 when it is not; a missing key of a model is
 /// told, but is no fault of the file.
 pub fn run(args: &Args) -> ExitCode {
-    let flags = Flags {
-        config: args.config.clone(),
-        ..Flags::default()
-    };
+    let flags = Flags { config: args.config.clone(), ..Flags::default() };
     let report = Report::of(Config::load(&flags, &process_environment));
     let mut stdout = io::stdout().lock();
     let text = if args.json {
@@ -43,11 +40,7 @@ pub fn run(args: &Args) -> ExitCode {
     };
     // A reader that went away has seen enough.
     stdout.write_all(text.as_bytes()).ok();
-    if report.ok {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    if report.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// All that `check` has to say, in the shape of its `--json`.
@@ -96,14 +89,10 @@ impl Report {
     fn of(loaded: Result<Config, ConfigError>) -> Self {
         match loaded {
             Ok(config) => Self::of_config(&config),
-            Err(ConfigError::Invalid(findings)) => Self {
-                problems: findings.iter().map(finding_view).collect(),
-                ..Self::default()
-            },
-            Err(error) => Self {
-                problems: vec![error_view(&error)],
-                ..Self::default()
-            },
+            Err(ConfigError::Invalid(findings)) => {
+                Self { problems: findings.iter().map(finding_view).collect(), ..Self::default() }
+            }
+            Err(error) => Self { problems: vec![error_view(&error)], ..Self::default() },
         }
     }
 
@@ -112,10 +101,7 @@ impl Report {
             id: id.to_string(),
             llm: agent.config.llm.to_string(),
             model: agent.config.model.clone(),
-            ready: config
-                .missing
-                .iter()
-                .all(|missing| missing.llm != agent.config.llm),
+            ready: config.missing.iter().all(|missing| missing.llm != agent.config.llm),
         });
         let missing = config.missing.iter().map(|missing| MissingView {
             llm: missing.llm.to_string(),
@@ -123,10 +109,7 @@ impl Report {
         });
         Self {
             ok: true,
-            manifest: config
-                .manifest
-                .as_ref()
-                .map(|path| path.display().to_string()),
+            manifest: config.manifest.as_ref().map(|path| path.display().to_string()),
             problems: Vec::new(),
             agents: agents.collect(),
             missing: missing.collect(),
@@ -156,19 +139,10 @@ impl Report {
         .ok();
         for agent in &self.agents {
             let note = if agent.ready { "" } else { " (no key)" };
-            writeln!(
-                text,
-                "agent {}: {} / {}{note}",
-                agent.id, agent.llm, agent.model
-            )
-            .ok();
+            writeln!(text, "agent {}: {} / {}{note}", agent.id, agent.llm, agent.model).ok();
         }
         for MissingView { llm, variable } in &self.missing {
-            writeln!(
-                text,
-                "missing {variable}: models of `{llm}` cannot be called"
-            )
-            .ok();
+            writeln!(text, "missing {variable}: models of `{llm}` cannot be called").ok();
         }
         for warning in &self.warnings {
             writeln!(text, "warning: {warning}").ok();
@@ -198,11 +172,7 @@ fn finding_view(finding: &Finding) -> ProblemView {
 
 fn error_view(error: &ConfigError) -> ProblemView {
     let problem = super::chain(error);
-    ProblemView {
-        text: problem.clone(),
-        problem,
-        ..ProblemView::default()
-    }
+    ProblemView { text: problem.clone(), problem, ..ProblemView::default() }
 }
 
 /// Breaks lines that are wider than a terminal between words; what continues a line is indented.

@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::config::ConfigError;
+use crate::server::ServerError;
 use crate::telemetry;
 
 #[derive(Debug, Parser)]
@@ -39,8 +40,8 @@ pub enum StartError {
     Config(#[from] ConfigError),
     #[error("cannot start the runtime")]
     Runtime(#[source] io::Error),
-    #[error("`{0}` is not part of this build")]
-    Unavailable(&'static str),
+    #[error("cannot go on")]
+    Server(#[from] ServerError),
 }
 
 /// Parses the command line and performs it.
@@ -65,10 +66,7 @@ fn perform(command: Command) -> Result<ExitCode, StartError> {
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, StartError> {
-    tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(StartError::Runtime)
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(StartError::Runtime)
 }
 
 /// Prints an error with its causes. What is wrong with a configuration gets a line each.

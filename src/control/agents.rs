@@ -35,10 +35,7 @@ impl Agent {
             stream: true,
             retry: RetryPolicy::MODEL_CALL,
         };
-        Self {
-            config: Arc::new(config),
-            description: None,
-        }
+        Self { config: Arc::new(config), description: None }
     }
 }
 
@@ -69,9 +66,7 @@ impl Llm {
 
     /// The variable to set before this model can be called, if one is missing.
     pub fn missing_key(&self) -> Option<&str> {
-        self.api_key_env
-            .as_deref()
-            .filter(|_| self.api_key.is_none())
+        self.api_key_env.as_deref().filter(|_| self.api_key.is_none())
     }
 }
 

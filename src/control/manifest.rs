@@ -86,19 +86,9 @@ fn read(mut top: Section<'_, '_>) -> Manifest {
     let mut agents = agent::read(top.section("agent", Kind::Top), &llm_names);
     top.finish();
     if agents.is_empty() {
-        agents.insert(
-            AgentId::parse(DEMO).expect("`demo` is an id"),
-            Agent::demo(),
-        );
+        agents.insert(AgentId::parse(DEMO).expect("`demo` is an id"), Agent::demo());
     }
-    Manifest {
-        name,
-        data,
-        serve,
-        limits,
-        llms,
-        agents,
-    }
+    Manifest { name, data, serve, limits, llms, agents }
 }
 
 fn read_serve(mut section: Section<'_, '_>) -> Serve {

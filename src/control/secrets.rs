@@ -37,10 +37,7 @@ impl<'a> Secrets<'a> {
         let credentials = environment("CREDENTIALS_DIRECTORY")
             .filter(|folder| !folder.is_empty())
             .map(PathBuf::from);
-        Self {
-            environment,
-            credentials,
-        }
+        Self { environment, credentials }
     }
 
     /// The secret called `name`; `None` when it is set nowhere or empty. A newline at its end is dropped.
@@ -49,9 +46,7 @@ impl<'a> Secrets<'a> {
     pub fn read(&self, name: &str, chars_min: usize) -> Result<Option<SecretString>, SecretError> {
         let form = SecretError::Form { chars_min };
         let text = match (self.environment)(name).filter(|value| !value.is_empty()) {
-            Some(value) => value
-                .into_string()
-                .map_err(|_| SecretError::Form { chars_min })?,
+            Some(value) => value.into_string().map_err(|_| SecretError::Form { chars_min })?,
             None => match self.credential(name)? {
                 Some(bytes) => String::from_utf8(bytes).map_err(|_| form)?,
                 None => return Ok(None),
@@ -77,9 +72,7 @@ impl<'a> Secrets<'a> {
             Err(error) => return Err(SecretError::Unreadable(error)),
         };
         let mut bytes = Vec::new();
-        file.take(SECRET_BYTES_MAX + 1)
-            .read_to_end(&mut bytes)
-            .map_err(SecretError::Unreadable)?;
+        file.take(SECRET_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(SecretError::Unreadable)?;
         if bytes.len() as u64 > SECRET_BYTES_MAX {
             return Err(SecretError::TooLong);
         }

@@ -6,11 +6,7 @@ use crate::protocol::error::{ErrorCode, ErrorInfo};
 use crate::session::CallFailure;
 
 fn failure(code: ErrorCode, retryable: bool, message: impl Into<String>) -> CallFailure {
-    CallFailure {
-        error: ErrorInfo::new(message, Some(code)),
-        retryable,
-        retry_after: None,
-    }
+    CallFailure { error: ErrorInfo::new(message, Some(code)), retryable, retry_after: None }
 }
 
 /// What the `demo` model was asked to do; retried where the same failure of a provider would be.
@@ -19,20 +15,12 @@ pub fn asked_for(code: ErrorCode) -> CallFailure {
         ErrorCode::ProviderError | ErrorCode::RateLimited | ErrorCode::DeadlineExceeded => true,
         ErrorCode::Refused | ErrorCode::BudgetExceeded => false,
     };
-    failure(
-        code,
-        retryable,
-        format!("the demo model failed with {} as asked", code.as_str()),
-    )
+    failure(code, retryable, format!("the demo model failed with {} as asked", code.as_str()))
 }
 
 /// An answer that cannot be read; another attempt may get a whole one.
 pub fn garbled(what: &str) -> CallFailure {
-    failure(
-        ErrorCode::ProviderError,
-        true,
-        format!("the model provider sent {what}"),
-    )
+    failure(ErrorCode::ProviderError, true, format!("the model provider sent {what}"))
 }
 
 /// Not retried: another answer would be as long, and paid for again.
@@ -48,9 +36,5 @@ pub fn too_many_calls(calls_max: usize) -> CallFailure {
 }
 
 pub fn no_adapter() -> CallFailure {
-    failure(
-        ErrorCode::ProviderError,
-        false,
-        "this build speaks to no such provider",
-    )
+    failure(ErrorCode::ProviderError, false, "this build speaks to no such provider")
 }

@@ -50,9 +50,7 @@ pub struct Bounds {
 
 impl Bounds {
     pub fn new(event_bytes_max: usize) -> Self {
-        Self {
-            answer_bytes_max: event_bytes_max.saturating_sub(EVENT_ENVELOPE_BYTES),
-        }
+        Self { answer_bytes_max: event_bytes_max.saturating_sub(EVENT_ENVELOPE_BYTES) }
     }
 }
 
@@ -89,14 +87,9 @@ fn priced(llm: &Llm, model: &str, usage: Option<Usage>) -> Cost {
     let (Some(price), Some(usage)) = (llm.prices.get(model), usage) else {
         return Cost::default();
     };
-    let cached = usage
-        .cached_input_tokens
-        .unwrap_or(0)
-        .min(usage.input_tokens);
+    let cached = usage.cached_input_tokens.unwrap_or(0).min(usage.input_tokens);
     let part = |tokens: u64, per_million: Decimal| {
-        Decimal::from(tokens)
-            .saturating_mul(per_million)
-            .saturating_mul(Decimal::new(1, 6))
+        Decimal::from(tokens).saturating_mul(per_million).saturating_mul(Decimal::new(1, 6))
     };
     let total = part(usage.input_tokens - cached, price.input)
         .saturating_add(part(cached, price.cached_input.unwrap_or(price.input)))

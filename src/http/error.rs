@@ -10,7 +10,10 @@ use serde_json::{Map, Value};
 use super::rate::TooMany;
 use super::reply::{self, Reply};
 use crate::auth;
+use crate::auth::client_token::MintError;
 use crate::protocol::json::DecodeError;
+use crate::runtime::EngineError;
+use crate::session::Rejection;
 
 /// Why a request is refused. `Display` is what the caller reads: it names what was wrong and holds
 /// nothing from the inside.
@@ -61,7 +64,12 @@ pub enum Shape {
     Settle,
 }
 
+/// When a caller may try again after finding a full queue: a turn takes seconds.
+const QUEUE_RETRY_SECS: u64 = 5;
+
 impl ApiError {
+    pub const UNAVAILABLE: Self = Self::Unavailable { retry_after_secs: 1 };
+
     pub fn bad_request(message: impl Into<Cow<'static, str>>) -> Self {
         Self::BadRequest(message.into())
     }
@@ -164,6 +172,44 @@ impl From<auth::Refused> for ApiError {
 impl From<TooMany> for ApiError {
     fn from(refused: TooMany) -> Self {
         Self::TooMany { retry_after_secs: refused.retry_after_secs }
+    }
+}
+
+impl From<Rejection> for ApiError {
+    fn from(rejection: Rejection) -> Self {
+        let message = rejection.to_string();
+        match rejection {
+            Rejection::NotOwner => Self::forbidden(message),
+            Rejection::UnknownAgent(_) => Self::not_found(message),
+            Rejection::TurnAlreadyActive { turn_id } => {
+                Self::conflict_with(message, [("turn_id", turn_id)])
+            }
+            Rejection::AgentMismatch(_) | Rejection::NotPending => Self::conflict(message),
+            Rejection::QueueFull => Self::TooMany { retry_after_secs: QUEUE_RETRY_SECS },
+            Rejection::Invalid { .. } => Self::bad_request(message),
+        }
+    }
+}
+
+impl From<EngineError> for ApiError {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Rejected(rejection) => rejection.into(),
+            EngineError::UnknownSession | EngineError::UnknownTurn => {
+                Self::not_found(error.to_string())
+            }
+            EngineError::NotOwner => Self::forbidden(error.to_string()),
+            EngineError::Unavailable | EngineError::Damaged => Self::UNAVAILABLE,
+        }
+    }
+}
+
+impl From<MintError> for ApiError {
+    fn from(error: MintError) -> Self {
+        match error {
+            MintError::Ttl | MintError::TooLong => Self::bad_request(error.to_string()),
+            MintError::Random(_) | MintError::Sign(_) => Self::Internal,
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use turnd_storage::{Append, Head};
 use super::dispatch::{Dispatcher, Settled};
 use super::engine::{EngineError, Reader, Shared, WatchRequest};
 use super::feed::{Feed, Frame};
+use super::registry::Registry;
 use super::tail::{End, Tail};
 use crate::ids::{CallId, Seq, SessionKey};
 use crate::protocol::event::{Event, Payload};
@@ -21,6 +22,8 @@ use crate::sse;
 
 /// Commands decided before one append: bounds the size of a commit and the wait of the first.
 const BATCH_MAX: usize = 64;
+/// Wait before a session whose append was refused comes back.
+const RELOAD_AFTER: Duration = Duration::from_secs(1);
 /// How long a session stays in memory after its last mail.
 const IDLE: Duration = Duration::from_secs(30);
 
@@ -96,22 +99,23 @@ enum Wakeup {
 impl Actor {
     /// Serves one session until it is idle and unwatched.
     pub(super) async fn run(shared: Arc<Shared>, key: SessionKey, mut mail: mpsc::Receiver<Mail>) {
-        match Self::load(Arc::clone(&shared), key.clone()).await {
+        let error = match Self::load(Arc::clone(&shared), key.clone()).await {
             Ok(mut actor) => {
                 let _quarantine = Quarantine(Arc::clone(&actor.feed));
                 shared.registry.set_feed(&key, Arc::clone(&actor.feed));
-                if let Err(error) = actor.serve(&mut mail).await {
-                    tracing::error!(session = %key.session, %error, "the session stops");
-                    actor.feed.close();
-                    shared.registry.remove(&key);
-                    refuse_all(mail, &error).await;
-                }
+                let Err(error) = actor.serve(&mut mail).await else { return };
+                actor.feed.close();
+                error
             }
-            Err(error) => {
-                tracing::error!(session = %key.session, %error, "the session cannot be loaded");
-                shared.registry.remove(&key);
-                refuse_all(mail, &error).await;
-            }
+            Err(error) => error,
+        };
+        tracing::error!(session = %key.session, %error, "the session stops");
+        shared.registry.remove(&key);
+        refuse_all(mail, &error).await;
+        if error == EngineError::Unavailable {
+            // What was decided is not in the log, so memory is forgotten; the log is read again.
+            tokio::time::sleep(RELOAD_AFTER).await;
+            drop(Registry::mailbox(&shared, &key));
         }
     }
 
@@ -270,7 +274,8 @@ impl Actor {
         match read {
             Read::View { reader, reply } => {
                 let view = self.check_reader(&reader);
-                let view = view.and_then(|()| self.session.view().ok_or(EngineError::UnknownSession));
+                let view =
+                    view.and_then(|()| self.session.view().ok_or(EngineError::UnknownSession));
                 drop(reply.send(view));
             }
             Read::Watch { reader, request, reply } => {

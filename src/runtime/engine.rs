@@ -12,7 +12,6 @@ use super::registry::Registry;
 use super::tail::Tail;
 use crate::clock::Clock;
 use crate::control::agents::Catalogue;
-use crate::control::limits::Limits;
 use crate::effects::Executors;
 use crate::ids::{OwnerId, Seq, SessionKey, TurnId};
 use crate::protocol::view::SessionView;
@@ -37,7 +36,6 @@ pub(super) struct Shared {
     pub(super) open_effects: AtomicUsize,
     pub(super) effect_ended: Notify,
     stopping: AtomicBool,
-    queued_turns_max: usize,
 }
 
 /// A submit that is durable (interface 4.1: the 202).
@@ -81,13 +79,7 @@ pub enum EngineError {
 }
 
 impl Engine {
-    pub fn new(
-        store: Store,
-        clock: Clock,
-        catalogue: Catalogue,
-        executors: Executors,
-        limits: &Limits,
-    ) -> Self {
+    pub fn new(store: Store, clock: Clock, catalogue: Catalogue, executors: Executors) -> Self {
         Self(Arc::new(Shared {
             store,
             clock,
@@ -98,13 +90,12 @@ impl Engine {
             open_effects: AtomicUsize::new(0),
             effect_ended: Notify::new(),
             stopping: AtomicBool::new(false),
-            queued_turns_max: limits.queued_turns_max,
         }))
     }
 
-    /// Most turns that may wait in a session (S19).
-    pub fn queued_turns_max(&self) -> usize {
-        self.0.queued_turns_max
+    /// Whether input is no longer taken.
+    pub fn is_stopping(&self) -> bool {
+        self.0.stopping.load(Ordering::Acquire)
     }
 
     pub fn clock(&self) -> Clock {
@@ -117,7 +108,7 @@ impl Engine {
         key: SessionKey,
         submission: Submission,
     ) -> Result<Accepted, EngineError> {
-        if self.0.stopping.load(Ordering::Acquire) {
+        if self.is_stopping() {
             return Err(EngineError::Unavailable);
         }
         let command = Command::Submit(Box::new(submission));

@@ -117,7 +117,13 @@ impl Feed {
     }
 
     /// Opens the gate for the deltas of one attempt.
-    pub fn open_call(&self, id: CallId, attempt: u32, reply_id: MessageId, turn_id: Option<TurnId>) {
+    pub fn open_call(
+        &self,
+        id: CallId,
+        attempt: u32,
+        reply_id: MessageId,
+        turn_id: Option<TurnId>,
+    ) {
         self.ring().partials.insert(id, Partial::new(attempt, reply_id, turn_id));
     }
 

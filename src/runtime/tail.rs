@@ -82,8 +82,7 @@ impl Tail {
                     self.phase = self.take_page(page.ok().and_then(Result::ok), &mut out);
                 }
                 Phase::Live => {
-                    let progress =
-                        ready!(self.watcher.poll(context, self.turn.as_ref(), &mut out));
+                    let progress = ready!(self.watcher.poll(context, self.turn.as_ref(), &mut out));
                     self.phase = phase_after(&progress);
                 }
             }

@@ -21,10 +21,7 @@ pub enum Rejection {
     QueueFull,
     /// The input says something that this session cannot take.
     #[error("`{path}` {problem}")]
-    Invalid {
-        path: &'static str,
-        problem: &'static str,
-    },
+    Invalid { path: &'static str, problem: &'static str },
     /// The attempt is not the one that is out, or the call has ended (S38).
     #[error("effect is not pending")]
     NotPending,

@@ -75,8 +75,6 @@ impl Session {
     }
 
     pub fn is_owned_by(&self, owner: &crate::ids::OwnerId) -> bool {
-        self.origin
-            .as_ref()
-            .is_some_and(|origin| origin.identity.id == *owner)
+        self.origin.as_ref().is_some_and(|origin| origin.identity.id == *owner)
     }
 }

@@ -83,10 +83,9 @@ impl<'a> Packer<'a> {
         loop {
             let fitting = self.fitting(overhead, events);
             let (taken, rest) = events.split_at(fitting);
-            let head = rest.is_empty().then_some(NewHead {
-                summary: &append.head.summary,
-                owes: append.head.owes,
-            });
+            let head = rest
+                .is_empty()
+                .then_some(NewHead { summary: &append.head.summary, owes: append.head.owes });
             let taken_bytes: usize = taken.iter().map(|event| RECORD_BYTES + event.len()).sum();
             self.bytes += overhead + taken_bytes;
             self.row.push(NewRun { key: &append.key, first_seq, events: taken, head });

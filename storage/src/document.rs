@@ -2,7 +2,7 @@
 
 use bytes::{BufMut, Bytes};
 use crc32fast::Hasher;
-use redb::{Database, ReadableDatabase, ReadableTable, WriteTransaction};
+use redb::{Database, ReadableDatabase, WriteTransaction};
 
 use crate::error::Error;
 use crate::tables::DOCUMENTS;

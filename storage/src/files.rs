@@ -9,6 +9,7 @@ use redb::{Builder, Database};
 
 use crate::error::Error;
 use crate::options::Options;
+use crate::shared::guarded;
 
 /// The version of everything `FORMAT.md` describes.
 const FORMAT: &str = "1";
@@ -127,11 +128,11 @@ fn database(dir: &Path, name: &str, cache_bytes: usize, complete: bool) -> Resul
         create_database(&path)?;
         sync_directory(dir)?;
     }
-    match Builder::new().set_cache_size(cache_bytes).open(&path) {
+    guarded(name.as_bytes(), || match Builder::new().set_cache_size(cache_bytes).open(&path) {
         Ok(database) => Ok(database),
         Err(redb::DatabaseError::DatabaseAlreadyOpen) => Err(Error::Locked { dir: dir.to_owned() }),
         Err(error) => Err(Error::database("open the database", error)),
-    }
+    })
 }
 
 /// Creates an empty database under another name first: one that a crash cut short could not be opened again.

@@ -73,10 +73,9 @@ impl Index {
     fn load_quarantine(&mut self, archive: &Database) -> Result<(), Error> {
         let mut load = || -> Result<(), redb::Error> {
             for entry in archive.begin_read()?.open_table(QUARANTINE)?.iter()? {
-                let (_, bytes) = entry?;
-                if let Some((hash, _)) = bytes.value().split_first_chunk() {
-                    self.damaged.insert(u32::from_le_bytes(*hash));
-                }
+                let (id, _) = entry?;
+                let (key_hash, _, _) = id.value();
+                self.damaged.insert(key_hash);
             }
             Ok(())
         };
@@ -120,10 +119,8 @@ impl Index {
             row.get_mut().keys.push(Arc::clone(&key));
         }
         let hash = record::key_hash(&key);
-        let entry = self
-            .keys
-            .entry(key)
-            .or_insert_with(|| KeyRuns { runs: VecDeque::new(), owes: false });
+        let entry =
+            self.keys.entry(key).or_insert_with(|| KeyRuns { runs: VecDeque::new(), owes: false });
         if entry.last_seq().is_some_and(|last| last + 1 != at.first_seq) {
             self.damaged.insert(hash);
         }
@@ -146,7 +143,9 @@ impl Index {
     }
 
     fn remove_runs(&mut self, key: &[u8], through: u64) {
-        let Some(entry) = self.keys.get_mut(key) else { return };
+        let Some(entry) = self.keys.get_mut(key) else {
+            return;
+        };
         while entry.runs.front().is_some_and(|run| run.row <= through) {
             entry.runs.pop_front();
         }

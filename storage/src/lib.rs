@@ -5,6 +5,8 @@ mod archiver;
 mod directory;
 mod document;
 mod error;
+#[cfg(feature = "fault")]
+pub mod fault;
 mod files;
 mod index;
 mod moving;

@@ -34,12 +34,7 @@ struct DamagedRun<'a> {
 
 impl<'a> DamagedRun<'a> {
     fn of(row: u64, run: &Run<'a>) -> Self {
-        Self {
-            row,
-            offset: run.offset,
-            key_hash: record::key_hash(run.key),
-            bytes: run.records,
-        }
+        Self { row, offset: run.offset, key_hash: record::key_hash(run.key), bytes: run.bytes }
     }
 }
 
@@ -84,9 +79,7 @@ impl<'a> Step<'a> {
         }
         let mut quarantine = txn.open_table(QUARANTINE)?;
         for DamagedRun { row, offset, key_hash, bytes } in &self.damaged {
-            let mut value = key_hash.to_le_bytes().to_vec();
-            value.extend_from_slice(bytes);
-            quarantine.insert((*row, *offset), value.as_slice())?;
+            quarantine.insert((*key_hash, *row, *offset), *bytes)?;
         }
         Ok(self.damaged.iter().map(|run| run.key_hash).collect())
     }
@@ -95,11 +88,7 @@ impl<'a> Step<'a> {
 impl Tables<'_> {
     /// Moves what is not archived yet of one key. Returns the first run that is damaged or leaves a gap, if any: it
     /// and all later ones are not moved.
-    fn move_key(
-        &mut self,
-        key: &[u8],
-        runs: &[(u64, Run)],
-    ) -> Result<Option<usize>, redb::Error> {
+    fn move_key(&mut self, key: &[u8], runs: &[(u64, Run)]) -> Result<Option<usize>, redb::Error> {
         let stored = match self.heads.get(key)?.map(|bytes| directory::decode(key, bytes.value())) {
             None => None,
             Some(Ok(head)) => Some(head),
@@ -137,7 +126,9 @@ impl Tables<'_> {
     fn last_segment(&self, key: &[u8], archived: u64) -> Result<Open, redb::Error> {
         let mut open = Open { first_seq: archived + 1, count: 0, records: Vec::new() };
         let mut of_key = self.segments.range((key, 0)..=(key, u64::MAX))?;
-        let Some(last) = of_key.next_back() else { return Ok(open) };
+        let Some(last) = of_key.next_back() else {
+            return Ok(open);
+        };
         let (id, bytes) = last?;
         let (_, first_seq) = id.value();
         let has_room = segment::size(key, bytes.value())

@@ -43,6 +43,11 @@ impl Options {
         self.journal_bytes_max / 4
     }
 
+    /// How far a new journal's file is grown ahead: what is in use while rows move, and their pages' rounding.
+    pub(crate) fn journal_grow_bytes(&self) -> u64 {
+        self.journal_move_bytes.saturating_mul(2).min(self.journal_bytes_max)
+    }
+
     /// Above this the writer waits a moment for the archive before each group.
     pub(crate) fn journal_slow_bytes(&self) -> u64 {
         self.journal_bytes_max - self.journal_bytes_max / 8

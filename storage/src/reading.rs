@@ -32,7 +32,9 @@ pub(crate) fn head(shared: &Shared, key: &[u8]) -> Result<Option<StoredHead>, Er
     let Some(part) = journal_part(shared, key)? else {
         return directory::head(&shared.archive, key);
     };
-    let Some(last) = part.runs.runs.back() else { return Ok(None) };
+    let Some(last) = part.runs.runs.back() else {
+        return Ok(None);
+    };
     with_row(&part.txn, key, last, |bytes| {
         let run = row::decode_at(bytes, last.offset, key)?;
         let head = run.head.ok_or_else(|| Error::damaged(key, "its head is missing"))?;
@@ -48,7 +50,8 @@ pub(crate) fn read(
     bytes_max: usize,
 ) -> Result<Page, Error> {
     let part = journal_part(shared, key)?;
-    let mut page = Builder { key, next_seq: after_seq + 1, bytes_max, bytes: 0, events: Vec::new() };
+    let mut page =
+        Builder { key, next_seq: after_seq + 1, bytes_max, bytes: 0, events: Vec::new() };
     let in_journal = part.as_ref().and_then(|part| part.runs.runs.front().copied());
     let mut last_seq = part.as_ref().and_then(|part| part.runs.last_seq()).unwrap_or(0);
     if in_journal.is_none_or(|first| page.next_seq < first.first_seq) {
@@ -78,7 +81,9 @@ fn journal_part(shared: &Shared, key: &[u8]) -> Result<Option<JournalPart>, Erro
     if index.is_damaged(key) {
         return Err(Error::damaged(key, "a part of its log in the journal"));
     }
-    let Some(runs) = index.get(key) else { return Ok(None) };
+    let Some(runs) = index.get(key) else {
+        return Ok(None);
+    };
     let txn = shared.journal.begin_read();
     let txn = txn.map_err(|error| Error::database("read the journal", error))?;
     Ok(Some(JournalPart { runs: runs.clone(), txn }))
@@ -125,7 +130,9 @@ impl Builder<'_> {
     fn add_archived(&mut self, archive: &Database) -> Result<u64, Error> {
         let failed = |source| Error::database("read the archive", source);
         let txn = archive.begin_read().map_err(|error| failed(redb::Error::from(error)))?;
-        let Some(head) = directory::head_in(&txn, self.key)? else { return Ok(0) };
+        let Some(head) = directory::head_in(&txn, self.key)? else {
+            return Ok(0);
+        };
         if self.next_seq > head.last_seq {
             return Ok(head.last_seq);
         }

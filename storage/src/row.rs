@@ -123,6 +123,8 @@ pub(crate) struct Run<'a> {
     pub count: u32,
     pub head: Option<StoredRunHead<'a>>,
     pub records: &'a [u8],
+    /// The whole run, header included.
+    pub bytes: &'a [u8],
 }
 
 pub(crate) struct StoredRunHead<'a> {
@@ -140,7 +142,11 @@ impl<'a> Run<'a> {
 pub(crate) enum Found<'a> {
     Run(Run<'a>),
     /// The run cannot be read. `bytes` are those between its neighbours.
-    Damaged { offset: u32, key_hash: u32, bytes: &'a [u8] },
+    Damaged {
+        offset: u32,
+        key_hash: u32,
+        bytes: &'a [u8],
+    },
 }
 
 /// Reads a whole row. Fails only where not even the owners of the damaged runs can be told.
@@ -183,15 +189,16 @@ fn directory(row: u64, bytes: &[u8]) -> Option<Vec<Entry>> {
 fn decode_by_directory<'a>(bytes: &'a [u8], entries: &[Entry]) -> Vec<Found<'a>> {
     let ends = entries.iter().skip(1).map(|entry| entry.offset as usize);
     let ends = ends.chain([bytes.len()]);
-    let found = entries.iter().zip(ends).map(|(&Entry { offset, key_hash }, end)| {
-        match decode_run(bytes, offset) {
-            Some(run) if record::key_hash(run.key) == key_hash => Found::Run(run),
-            Some(_) | None => {
-                let bytes = bytes.get(offset as usize..end).unwrap_or_default();
-                Found::Damaged { offset, key_hash, bytes }
+    let found =
+        entries.iter().zip(ends).map(|(&Entry { offset, key_hash }, end)| {
+            match decode_run(bytes, offset) {
+                Some(run) if record::key_hash(run.key) == key_hash => Found::Run(run),
+                Some(_) | None => {
+                    let bytes = bytes.get(offset as usize..end).unwrap_or_default();
+                    Found::Damaged { offset, key_hash, bytes }
+                }
             }
-        }
-    });
+        });
     found.collect()
 }
 
@@ -216,16 +223,15 @@ fn walk(bytes: &[u8], start: usize) -> Option<Vec<Found<'_>>> {
     let mut offset = start;
     while offset < bytes.len() {
         let run = decode_run(bytes, u32::try_from(offset).ok()?)?;
-        offset += RUN_HEADER_BYTES + run.key.len() + run.records.len();
-        offset += run.head.as_ref().map_or(0, |head| head.summary.len());
+        offset += run.bytes.len();
         found.push(Found::Run(run));
     }
     Some(found)
 }
 
 fn decode_run(bytes: &[u8], offset: u32) -> Option<Run<'_>> {
-    let run = bytes.get(offset as usize..)?;
-    let (header, mut rest) = run.split_at_checked(RUN_HEADER_BYTES - 4)?;
+    let from_here = bytes.get(offset as usize..)?;
+    let (header, mut rest) = from_here.split_at_checked(RUN_HEADER_BYTES - 4)?;
     let mut fields = header;
     let first_seq = fields.try_get_u64_le().ok()?;
     let count = fields.try_get_u32_le().ok()?;
@@ -242,5 +248,6 @@ fn decode_run(bytes: &[u8], offset: u32) -> Option<Run<'_>> {
     }
     let owes = flags & FLAG_OWES != 0;
     let head = (flags & FLAG_HEAD != 0).then_some(StoredRunHead { summary, owes });
-    Some(Run { offset, key, first_seq, count, head, records })
+    let bytes = from_here.get(..run_bytes)?;
+    Some(Run { offset, key, first_seq, count, head, records, bytes })
 }

@@ -1,7 +1,6 @@
 //! What the store's threads and its readers share.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -22,8 +21,6 @@ pub(crate) struct Shared {
     pub options: Options,
     pub journal: Database,
     pub archive: Database,
-    /// Kept for its lock, and declared after the databases so that they close first.
-    pub directory_lock: Option<File>,
     pub index: Mutex<Index>,
     pub progress: Progress,
     pub inbox: Inbox,
@@ -51,7 +48,7 @@ impl Shared {
             }
             first
         });
-        self.progress.wake();
+        self.progress.fail();
     }
 
     pub(crate) fn is_closing(&self) -> bool {
@@ -89,34 +86,42 @@ pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
 /// How far the journal is archived: the archive's thread moves it on, the journal's writer waits for it.
 #[derive(Default)]
 pub(crate) struct Progress {
-    archived_through: Mutex<u64>,
+    state: Mutex<Reached>,
     moved: Condvar,
 }
 
+#[derive(Default)]
+struct Reached {
+    archived_through: u64,
+    failed: bool,
+}
+
 impl Progress {
+    /// The last row that is archived.
     pub(crate) fn get(&self) -> u64 {
-        *lock(&self.archived_through)
+        lock(&self.state).archived_through
     }
 
     pub(crate) fn set(&self, row: u64) {
-        *lock(&self.archived_through) = row;
+        lock(&self.state).archived_through = row;
         self.moved.notify_all();
     }
 
-    pub(crate) fn wake(&self) {
-        let _guard = lock(&self.archived_through);
+    /// Nothing will be archived any more.
+    pub(crate) fn fail(&self) {
+        lock(&self.state).failed = true;
         self.moved.notify_all();
     }
 
-    /// Waits until more than `seen` is archived, for at most `timeout`; also returns when the store fails.
+    /// Waits until more than `seen` is archived, or the store fails, for at most `timeout`.
     pub(crate) fn wait_past(&self, seen: u64, timeout: Duration) -> u64 {
-        let guard = lock(&self.archived_through);
-        if *guard > seen {
-            return *guard;
-        }
-        let (guard, _) =
-            self.moved.wait_timeout(guard, timeout).unwrap_or_else(PoisonError::into_inner);
-        *guard
+        let waiting = |reached: &mut Reached| reached.archived_through <= seen && !reached.failed;
+        let state = lock(&self.state);
+        let (state, _) = self
+            .moved
+            .wait_timeout_while(state, timeout, waiting)
+            .unwrap_or_else(PoisonError::into_inner);
+        state.archived_through
     }
 }
 

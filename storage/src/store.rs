@@ -1,5 +1,6 @@
 //! The store's surface: everything the rest of the program can ask of it.
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -33,6 +34,8 @@ struct Inner {
     jobs: mpsc::Sender<Job>,
     documents: Arc<Semaphore>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Kept for its lock. Declared after what holds the databases, so that they close first.
+    _directory_lock: Option<File>,
 }
 
 impl Store {
@@ -47,17 +50,18 @@ impl Store {
     pub(crate) fn start(
         journal: Database,
         archive: Database,
-        directory_lock: Option<std::fs::File>,
+        directory_lock: Option<File>,
         options: Options,
     ) -> Result<Self, Error> {
-        tables::create_in_journal(&journal)?;
-        tables::create_in_archive(&archive)?;
-        let index = guarded(b"the journal", || Index::load(&journal, &archive))?;
+        let index = guarded(b"the data directory", || {
+            tables::create_in_journal(&journal, options.journal_grow_bytes())?;
+            tables::create_in_archive(&archive)?;
+            Index::load(&journal, &archive)
+        })?;
         let shared = Arc::new(Shared {
             options,
             journal,
             archive,
-            directory_lock,
             index: Mutex::new(index),
             progress: Progress::default(),
             inbox: Inbox::default(),
@@ -70,6 +74,7 @@ impl Store {
             jobs: jobs.clone(),
             documents: Arc::new(Semaphore::new(DOCUMENT_JOBS_MAX)),
             threads: Mutex::new(Vec::new()),
+            _directory_lock: directory_lock,
         };
         let for_writer = Arc::clone(&shared);
         inner.spawn("storage-journal", move || writer::run(for_writer, queue))?;
@@ -128,7 +133,9 @@ impl Store {
     async fn change_document(&self, name: &str, bytes: Option<Bytes>) -> Result<(), Error> {
         self.0.shared.check_open()?;
         let permit = Arc::clone(&self.0.documents).acquire_owned().await;
-        let Ok(permit) = permit else { return Err(Error::Closed) };
+        let Ok(permit) = permit else {
+            return Err(Error::Closed);
+        };
         let (reply, answer) = reply();
         let job = DocumentJob { name: name.to_owned(), bytes, reply, _permit: permit };
         self.0.shared.inbox.put(|work| work.documents.push_back(job));

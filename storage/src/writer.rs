@@ -16,7 +16,7 @@ use crate::directory;
 use crate::error::{Error, chain};
 use crate::index::RunAt;
 use crate::row;
-use crate::shared::{Reply, Shared, panic_text};
+use crate::shared::{Reply, Shared, guarded, panic_text};
 use crate::tables::ROWS;
 
 /// Appends in one group. With the queue's bound it caps what waits in memory.
@@ -28,9 +28,14 @@ const SLOW_WAIT: Duration = Duration::from_millis(20);
 
 /// What the writer is asked to do.
 pub(crate) enum Job {
-    Append { append: Append, reply: Reply },
+    Append {
+        append: Append,
+        reply: Reply,
+    },
     /// Look again: rows were archived, or the store closes. Answered after the rows are gone.
-    Wake { reply: Option<Reply> },
+    Wake {
+        reply: Option<Reply>,
+    },
 }
 
 /// Jobs that may wait: enough for a group to form while another is synced.
@@ -39,13 +44,8 @@ pub(crate) const QUEUE_JOBS_MAX: usize = 1024;
 /// Runs the writer until the store closes or fails.
 pub(crate) fn run(shared: Arc<Shared>, jobs: mpsc::Receiver<Job>) {
     let next_row = shared.index().last_row().map_or(1, |row| row + 1);
-    let mut writer = Writer {
-        shared,
-        jobs,
-        next_row: next_row.max(1),
-        trimmed_through: 0,
-        stalled_at: None,
-    };
+    let mut writer =
+        Writer { shared, jobs, next_row: next_row.max(1), trimmed_through: 0, stalled_at: None };
     let outcome = catch_unwind(AssertUnwindSafe(|| writer.work()));
     if let Err(panic) = outcome {
         writer.shared.fail(&format!("the journal's writer panicked: {}", panic_text(&*panic)));
@@ -157,7 +157,8 @@ impl Writer {
                 return Ok(last_seq + 1);
             }
         }
-        Ok(directory::head(&self.shared.archive, key)?.map_or(1, |head| head.last_seq + 1))
+        let archived = guarded(key, || directory::head(&self.shared.archive, key))?;
+        Ok(archived.map_or(1, |head| head.last_seq + 1))
     }
 
     /// Waits for the archive where the journal is nearly full; turns the group away where it stays full.
@@ -217,11 +218,7 @@ impl Writer {
         }
     }
 
-    fn write(
-        &mut self,
-        group: &Group,
-        trim: Option<u64>,
-    ) -> Result<Vec<WrittenRow>, redb::Error> {
+    fn write(&mut self, group: &Group, trim: Option<u64>) -> Result<Vec<WrittenRow>, redb::Error> {
         let mut txn = self.shared.journal.begin_write()?;
         txn.set_durability(Durability::Immediate)?;
         txn.set_two_phase_commit(self.shared.options.journal_two_phase);

@@ -39,38 +39,22 @@ fn read_agent(mut block: Section<'_, '_>, llms: &[&str]) -> Option<Agent> {
     let retry = read_retry(block.section("retry", Kind::Retry));
     if block.has("llm") {
         if !block.has("model") {
-            block.own_fault(Fault::Missing(
-                "`model`, which an agent with an `llm` needs",
-            ));
+            block.own_fault(Fault::Missing("`model`, which an agent with an `llm` needs"));
         }
     } else if !block.has("worker") {
-        block.own_fault(Fault::Missing(
-            "`llm`, the model block that the agent runs on",
-        ));
+        block.own_fault(Fault::Missing("`llm`, the model block that the agent runs on"));
     }
     block.finish();
-    let config = AgentConfig {
-        llm: llm?,
-        model: model?,
-        system,
-        stream: stream.unwrap_or(true),
-        retry,
-    };
-    Some(Agent {
-        config: Arc::new(config),
-        description,
-    })
+    let config =
+        AgentConfig { llm: llm?, model: model?, system, stream: stream.unwrap_or(true), retry };
+    Some(Agent { config: Arc::new(config), description })
 }
 
 fn llm_reference(text: &str, llms: &[&str]) -> Result<LlmId, Fault> {
     if !llms.contains(&text) {
         let nearest = nearest(text, llms.iter().copied());
         let known = llms.iter().map(|&name| name.to_owned()).collect();
-        return Err(Fault::UnknownName {
-            what: "model block",
-            nearest,
-            known,
-        });
+        return Err(Fault::UnknownName { what: "model block", nearest, known });
     }
     Ok(LlmId::parse(text)?)
 }
@@ -88,16 +72,8 @@ fn read_retry(mut section: Section<'_, '_>) -> RetryPolicy {
 fn read_policy(mut section: Section<'_, '_>, policy: &mut RetryPolicy) {
     read_timeout(&mut section, &mut policy.timeout_secs);
     section.number("max_retries", 1..=ATTEMPTS_MAX, &mut policy.max_retries);
-    read_wait(
-        &mut section,
-        "backoff_base_secs",
-        &mut policy.backoff_base_secs,
-    );
-    read_wait(
-        &mut section,
-        "backoff_max_secs",
-        &mut policy.backoff_max_secs,
-    );
+    read_wait(&mut section, "backoff_base_secs", &mut policy.backoff_base_secs);
+    read_wait(&mut section, "backoff_max_secs", &mut policy.backoff_max_secs);
     section.finish();
 }
 
@@ -110,13 +86,7 @@ fn read_timeout(section: &mut Section<'_, '_>, timeout: &mut Option<Seconds>) {
         Some(DeValue::String(_)) => section.fault(key, Fault::SecondsOrNever),
         Some(value) => match seconds(value) {
             Ok(secs) if secs > Seconds::default() => *timeout = Some(secs),
-            Ok(_) => section.fault(
-                key,
-                Fault::Seconds {
-                    min: "0.001",
-                    max: SECS_MAX,
-                },
-            ),
+            Ok(_) => section.fault(key, Fault::Seconds { min: "0.001", max: SECS_MAX }),
             Err(_) => section.fault(key, Fault::SecondsOrNever),
         },
     }
@@ -139,8 +109,5 @@ fn seconds(value: &DeValue<'_>) -> Result<Seconds, Fault> {
         .filter(|secs| secs.as_secs_f64() <= Seconds::whole(SECS_MAX).duration().as_secs_f64())
         .and_then(|secs| u64::try_from(secs.as_millis()).ok())
         .map(Seconds::from_millis)
-        .ok_or(Fault::Seconds {
-            min: "0",
-            max: SECS_MAX,
-        })
+        .ok_or(Fault::Seconds { min: "0", max: SECS_MAX })
 }

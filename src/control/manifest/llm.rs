@@ -12,11 +12,8 @@ use crate::control::agents::{DEMO, Llm, LlmKind, Price};
 use crate::control::secrets::is_variable_name;
 use crate::ids::LlmId;
 
-const TYPES: [(&str, LlmKind); 3] = [
-    (DEMO, LlmKind::Demo),
-    ("openai", LlmKind::OpenAi),
-    ("anthropic", LlmKind::Anthropic),
-];
+const TYPES: [(&str, LlmKind); 3] =
+    [(DEMO, LlmKind::Demo), ("openai", LlmKind::OpenAi), ("anthropic", LlmKind::Anthropic)];
 
 /// Dearer than any model by far: a larger number is a slip.
 const DOLLARS_MAX: u32 = 1_000_000;
@@ -30,17 +27,14 @@ pub(super) fn read(section: Section<'_, '_>) -> BTreeMap<LlmId, Llm> {
             llms.insert(id, llm);
         }
     }
-    llms.entry(LlmId::parse(DEMO).expect("`demo` is an id"))
-        .or_insert_with(Llm::demo);
+    llms.entry(LlmId::parse(DEMO).expect("`demo` is an id")).or_insert_with(Llm::demo);
     llms
 }
 
 fn read_block(name: &str, mut block: Section<'_, '_>) -> Option<Llm> {
     let kind = block.parsed("type", parse_type);
     if !block.has("type") {
-        block.own_fault(Fault::Missing(
-            "`type`, one of \"demo\", \"openai\", \"anthropic\"",
-        ));
+        block.own_fault(Fault::Missing("`type`, one of \"demo\", \"openai\", \"anthropic\""));
     }
     let base_url = block.parsed("base_url", http_url);
     let api_key_env = block.parsed("api_key_env", variable_name);
@@ -74,10 +68,7 @@ fn parse_type(text: &str) -> Result<LlmKind, Fault> {
         return Ok(*kind);
     }
     if let Some(capability) = later::capability(Kind::LlmType, text) {
-        return Err(Fault::Later {
-            name: text.to_owned(),
-            capability,
-        });
+        return Err(Fault::Later { name: text.to_owned(), capability });
     }
     let known = TYPES.map(|(name, _)| name);
     Err(Fault::UnknownName {
@@ -88,11 +79,7 @@ fn parse_type(text: &str) -> Result<LlmKind, Fault> {
 }
 
 fn variable_name(text: &str) -> Result<String, Fault> {
-    if is_variable_name(text) {
-        Ok(text.to_owned())
-    } else {
-        Err(Fault::Variable)
-    }
+    if is_variable_name(text) { Ok(text.to_owned()) } else { Err(Fault::Variable) }
 }
 
 /// Where a vendor's API is, and the variable that its own tools read the key from.
@@ -118,14 +105,7 @@ fn read_prices(section: Section<'_, '_>) -> BTreeMap<String, Price> {
         }
         block.finish();
         if let (Some(input), Some(output)) = (input, output) {
-            prices.insert(
-                model.to_owned(),
-                Price {
-                    input,
-                    output,
-                    cached_input,
-                },
-            );
+            prices.insert(model.to_owned(), Price { input, output, cached_input });
         }
     }
     prices

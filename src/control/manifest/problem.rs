@@ -34,20 +34,11 @@ pub enum Fault {
     #[error("set twice")]
     Duplicate,
     #[error("unknown key{}", one_of(nearest.as_deref(), known))]
-    UnknownKey {
-        nearest: Option<String>,
-        known: Vec<&'static str>,
-    },
+    UnknownKey { nearest: Option<String>, known: Vec<&'static str> },
     #[error("`{name}` needs the {capability} capability, which this version does not have")]
-    Later {
-        name: String,
-        capability: &'static str,
-    },
+    Later { name: String, capability: &'static str },
     #[error("must be {expected}, not {found}")]
-    Type {
-        expected: &'static str,
-        found: &'static str,
-    },
+    Type { expected: &'static str, found: &'static str },
     #[error("must be {min} to {max}")]
     Range { min: u64, max: u64 },
     #[error("must be a number of seconds from {min} to {max}")]
@@ -65,11 +56,7 @@ pub enum Fault {
     #[error("missing: {0}")]
     Missing(&'static str),
     #[error("no such {what}{}", one_of(nearest.as_deref(), known))]
-    UnknownName {
-        what: &'static str,
-        nearest: Option<String>,
-        known: Vec<String>,
-    },
+    UnknownName { what: &'static str, nearest: Option<String>, known: Vec<String> },
     #[error("must be an address and a port, such as 127.0.0.1:7171")]
     Address,
     #[error("must be an http:// or https:// URL, without a query")]

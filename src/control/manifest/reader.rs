@@ -38,10 +38,7 @@ pub(super) struct Problems<'t> {
 
 impl<'t> Problems<'t> {
     pub fn new(text: &'t str) -> Self {
-        Self {
-            text,
-            found: RefCell::default(),
-        }
+        Self { text, found: RefCell::default() }
     }
 
     /// `at` is an offset into the text.
@@ -55,20 +52,9 @@ impl<'t> Problems<'t> {
         let mut keys = BTreeSet::new();
         found.retain(|(_, key, _)| key.is_empty() || keys.insert(key.clone()));
         found.sort_by_key(|(at, _, _)| *at);
-        let starts: Vec<usize> = self
-            .text
-            .match_indices('\n')
-            .map(|(at, _)| at + 1)
-            .collect();
+        let starts: Vec<usize> = self.text.match_indices('\n').map(|(at, _)| at + 1).collect();
         let line = |at: usize| 1 + starts.partition_point(|start| *start <= at);
-        found
-            .into_iter()
-            .map(|(at, key, fault)| Problem {
-                line: line(at),
-                key,
-                fault,
-            })
-            .collect()
+        found.into_iter().map(|(at, key, fault)| Problem { line: line(at), key, fault }).collect()
     }
 }
 
@@ -158,18 +144,9 @@ impl<'a, 'i> Section<'a, 'i> {
             return;
         };
         let number = u64::from_str_radix(integer.as_str(), integer.radix()).ok();
-        match number
-            .filter(|number| range.contains(number))
-            .map(T::try_from)
-        {
+        match number.filter(|number| range.contains(number)).map(T::try_from) {
             Some(Ok(number)) => *target = number,
-            _ => self.fault(
-                key,
-                Fault::Range {
-                    min: *range.start(),
-                    max: *range.end(),
-                },
-            ),
+            _ => self.fault(key, Fault::Range { min: *range.start(), max: *range.end() }),
         }
     }
 
@@ -212,9 +189,7 @@ impl<'a, 'i> Section<'a, 'i> {
     /// Every entry, each of which must be a table. Nothing is left unknown then.
     pub fn sections(self, kind: Kind) -> impl Iterator<Item = (&'a str, Section<'a, 'i>)> {
         let names: Vec<&'a str> = self.names().collect();
-        names
-            .into_iter()
-            .map(move |name| (name, self.child(name, kind)))
+        names.into_iter().map(move |name| (name, self.child(name, kind)))
     }
 
     /// Reports every key that nobody asked for.
@@ -228,22 +203,14 @@ impl<'a, 'i> Section<'a, 'i> {
 
     fn unknown(&self, name: &str) -> Fault {
         if let Some(capability) = later::capability(self.kind, name) {
-            return Fault::Later {
-                name: name.to_owned(),
-                capability,
-            };
+            return Fault::Later { name: name.to_owned(), capability };
         }
         let nearest = nearest(name, self.known.iter().copied());
         let is_text = matches!(self.entry(name), Some((_, value)) if value.get_ref().is_str());
         if nearest.is_none() && is_text && names_a_secret(name) {
-            return Fault::Secret {
-                named_by: secret_named_by(self.kind),
-            };
+            return Fault::Secret { named_by: secret_named_by(self.kind) };
         }
-        Fault::UnknownKey {
-            nearest,
-            known: self.known.clone(),
-        }
+        Fault::UnknownKey { nearest, known: self.known.clone() }
     }
 
     fn child(&self, key: &str, kind: Kind) -> Section<'a, 'i> {
@@ -257,21 +224,11 @@ impl<'a, 'i> Section<'a, 'i> {
             }
         }
         let path = join(&self.path, key);
-        Section {
-            kind,
-            path,
-            at,
-            table,
-            known: Vec::new(),
-            problems: self.problems,
-        }
+        Section { kind, path, at, table, known: Vec::new(), problems: self.problems }
     }
 
     pub fn names(&self) -> impl Iterator<Item = &'a str> {
-        self.table
-            .into_iter()
-            .flatten()
-            .map(|(key, _)| key.get_ref().as_ref())
+        self.table.into_iter().flatten().map(|(key, _)| key.get_ref().as_ref())
     }
 
     fn entry(&self, key: &str) -> Option<(usize, &'a Spanned<DeValue<'i>>)> {
@@ -319,11 +276,7 @@ pub(super) fn join(path: &str, key: &str) -> String {
     } else {
         format!("\"{}\"", key.escape_debug())
     };
-    if path.is_empty() {
-        key
-    } else {
-        format!("{path}.{key}")
-    }
+    if path.is_empty() { key } else { format!("{path}.{key}") }
 }
 
 /// The key that a secret of such a section is named with.
@@ -333,7 +286,5 @@ pub(super) fn secret_named_by(kind: Kind) -> Option<&'static str> {
 
 fn names_a_secret(key: &str) -> bool {
     let key = key.to_ascii_lowercase();
-    ["key", "token", "secret", "password", "credential"]
-        .iter()
-        .any(|word| key.contains(word))
+    ["key", "token", "secret", "password", "credential"].iter().any(|word| key.contains(word))
 }

@@ -24,18 +24,8 @@ pub(super) fn parse<'i>(text: &'i str, problems: &Problems<'_>) -> Option<DeTabl
 /// Reports every value that is plainly a credential, wherever it stands.
 pub(super) fn find_secrets(tree: &DeTable<'_>, problems: &Problems<'_>) {
     for (key, value) in tree {
-        let kind = if key.get_ref() == "llm" {
-            Kind::Llm
-        } else {
-            Kind::Top
-        };
-        find_in(
-            value.get_ref(),
-            value.span().start,
-            &join("", key.get_ref()),
-            kind,
-            problems,
-        );
+        let kind = if key.get_ref() == "llm" { Kind::Llm } else { Kind::Top };
+        find_in(value.get_ref(), value.span().start, &join("", key.get_ref()), kind, problems);
     }
 }
 
@@ -71,10 +61,7 @@ fn duplicate_key(text: &str, tree: &DeTable<'_>, error: &Error) -> Option<String
         return None;
     }
     let span = error.span()?;
-    let line_start = text
-        .get(..span.start)?
-        .rfind('\n')
-        .map_or(0, |newline| newline + 1);
+    let line_start = text.get(..span.start)?.rfind('\n').map_or(0, |newline| newline + 1);
     let written = text.get(line_start..span.end)?.trim_start();
     if let Some(header) = written.strip_prefix('[') {
         return Some(header.trim_start_matches('[').trim().to_owned());
@@ -85,10 +72,7 @@ fn duplicate_key(text: &str, tree: &DeTable<'_>, error: &Error) -> Option<String
     if !written.chars().all(plain) {
         return alone();
     }
-    let header = headers(tree, "")
-        .into_iter()
-        .filter(|(at, _)| *at < span.start)
-        .max();
+    let header = headers(tree, "").into_iter().filter(|(at, _)| *at < span.start).max();
     Some(match header {
         Some((_, path)) => format!("{path}.{written}"),
         None => written.to_owned(),

@@ -13,9 +13,7 @@ pub(super) fn name_text(text: &str) -> Result<String, Fault> {
         return Err(Fault::Empty);
     }
     if text.chars().count() > NAME_CHARS_MAX || text.contains(char::is_control) {
-        return Err(Fault::Text {
-            chars_max: NAME_CHARS_MAX,
-        });
+        return Err(Fault::Text { chars_max: NAME_CHARS_MAX });
     }
     Ok(text.to_owned())
 }
@@ -24,15 +22,9 @@ pub(super) fn name_text(text: &str) -> Result<String, Fault> {
 /// its end.
 pub fn http_url(text: &str) -> Result<String, Fault> {
     let lower = text.to_ascii_lowercase();
-    let rest = ["https://", "http://"]
-        .iter()
-        .find_map(|scheme| lower.strip_prefix(scheme));
+    let rest = ["https://", "http://"].iter().find_map(|scheme| lower.strip_prefix(scheme));
     let rest = rest.ok_or(Fault::Url)?;
-    if rest
-        .split(['/', '?', '#'])
-        .next()
-        .is_some_and(|authority| authority.contains('@'))
-    {
+    if rest.split(['/', '?', '#']).next().is_some_and(|authority| authority.contains('@')) {
         return Err(Fault::UserInfo);
     }
     let uri: Uri = text.parse().map_err(|_| Fault::Url)?;
@@ -51,13 +43,9 @@ pub(super) fn origin(text: &str) -> Result<String, Fault> {
         return Err(Fault::Origin);
     };
     let scheme_fits = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
-        && scheme
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
     let authority_fits = !authority.is_empty()
-        && authority
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte));
+        && authority.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte));
     if !scheme_fits || !authority_fits {
         return Err(Fault::Origin);
     }

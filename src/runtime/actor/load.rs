@@ -20,8 +20,7 @@ impl Actor {
         let _permit = shared.loads.acquire().await.map_err(|_| EngineError::Unavailable)?;
         let store = shared.store.clone();
         let replay_key = key.clone();
-        let replayed =
-            tokio::task::spawn_blocking(move || replay(&store, replay_key)).await;
+        let replayed = tokio::task::spawn_blocking(move || replay(&store, replay_key)).await;
         let session = match replayed {
             Ok(session) => session?,
             Err(panic) => {

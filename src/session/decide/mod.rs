@@ -49,32 +49,19 @@ impl Session {
         now: Timestamp,
     ) -> Result<Step, Rejection> {
         let now = now.max(self.last_event_at);
-        let mut decider = Decider {
-            session: self,
-            agent,
-            now,
-            events: Vec::new(),
-            effects: Vec::new(),
-        };
+        let mut decider =
+            Decider { session: self, agent, now, events: Vec::new(), effects: Vec::new() };
         let reply = match command {
             Command::Submit(submission) => decider.submit(*submission)?,
-            Command::SettleModelCall {
-                id,
-                attempt,
-                outcome,
-            } => decider.settle_model_call(&id, attempt, outcome)?,
+            Command::SettleModelCall { id, attempt, outcome } => {
+                decider.settle_model_call(&id, attempt, outcome)?
+            }
             Command::Wake { streamed } => decider.wake(&streamed),
             Command::Recover => decider.recover(),
         };
         decider.start_queued_turns();
-        let Decider {
-            events, effects, ..
-        } = decider;
-        Ok(Step {
-            events,
-            effects,
-            reply,
-        })
+        let Decider { events, effects, .. } = decider;
+        Ok(Step { events, effects, reply })
     }
 }
 
@@ -102,12 +89,7 @@ impl Decider<'_> {
             | Payload::ToolCallRequested(_)
             | Payload::ToolCallErrored(_) => self.session.turn.as_ref().map(|turn| turn.id.clone()),
         };
-        let event = Event {
-            seq: self.session.seq.next(),
-            occurred_at: self.now,
-            turn_id,
-            payload,
-        };
+        let event = Event { seq: self.session.seq.next(), occurred_at: self.now, turn_id, payload };
         self.session.evolve(&event);
         self.events.push(event);
     }

@@ -53,11 +53,7 @@ impl Decider<'_> {
 
     pub(super) fn dispatch_model_call(&mut self, id: CallId, attempt: u32, retry: &RetryPolicy) {
         let deadline = self.after(retry.timeout_secs.map(|timeout| timeout.duration()));
-        let dispatched = CallDispatched {
-            id: id.clone(),
-            attempt,
-            deadline,
-        };
+        let dispatched = CallDispatched { id: id.clone(), attempt, deadline };
         self.emit(Payload::LlmCallDispatched(dispatched));
         self.effects.push(Effect::CallModel { id, attempt });
     }
@@ -79,10 +75,7 @@ impl Decider<'_> {
             name: None,
         };
         let message = Arc::new(message);
-        self.emit(Payload::MessageNew(MessageNew {
-            message,
-            parent_id: Some(head_id),
-        }));
+        self.emit(Payload::MessageNew(MessageNew { message, parent_id: Some(head_id) }));
         if response.tool_calls.is_empty() {
             return self.complete_turn(data, None);
         }

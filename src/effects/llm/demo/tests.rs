@@ -37,15 +37,9 @@ impl Shown {
                 self.texts += 1;
             }
             Delta::Reasoning(text) => self.reasoning.push_str(text),
-            Delta::ToolCall {
-                index,
-                id,
-                name,
-                arguments,
-            } => {
+            Delta::ToolCall { index, id, name, arguments } => {
                 if index == self.calls.len() {
-                    self.calls
-                        .push((id.to_string(), String::new(), String::new()));
+                    self.calls.push((id.to_string(), String::new(), String::new()));
                 }
                 let call = &mut self.calls[index];
                 assert_eq!(call.0, id.as_str());
@@ -61,12 +55,7 @@ async fn run(messages: Vec<Message>) -> (Result<LlmResponse, CallFailure>, Shown
     let call = call(messages);
     let mut shown = Shown::default();
     let mut deltas = |delta: Delta<'_>| shown.add(delta);
-    let result = answer(
-        Some("be kind"),
-        &call,
-        Reply::new(&call, 1 << 20, &mut deltas),
-    )
-    .await;
+    let result = answer(Some("be kind"), &call, Reply::new(&call, 1 << 20, &mut deltas)).await;
     (result, shown)
 }
 
@@ -79,11 +68,7 @@ async fn run_text(text: &str) -> (LlmResponse, Shown) {
         .tool_calls
         .iter()
         .map(|call| {
-            (
-                call.id.to_string(),
-                call.function.name.clone(),
-                call.function.arguments.clone(),
-            )
+            (call.id.to_string(), call.function.name.clone(), call.function.arguments.clone())
         })
         .collect();
     assert_eq!(shown.calls, recorded);
@@ -93,18 +78,12 @@ async fn run_text(text: &str) -> (LlmResponse, Shown) {
 #[tokio::test]
 async fn a_user_text_is_repeated_word_by_word() {
     let (response, shown) = run_text("hello  big\n world ").await;
-    assert_eq!(
-        response.content.as_deref(),
-        Some("You said: hello  big\n world ")
-    );
+    assert_eq!(response.content.as_deref(), Some("You said: hello  big\n world "));
     assert_eq!(shown.texts, 6);
     assert_eq!(response.finish_reason.as_deref(), Some("stop"));
     assert_eq!(response.model, "demo");
     let usage = response.usage.unwrap();
-    assert_eq!(
-        (usage.input_tokens, usage.output_tokens, usage.total_tokens),
-        (5, 5, 10)
-    );
+    assert_eq!((usage.input_tokens, usage.output_tokens, usage.total_tokens), (5, 5, 10));
     assert_eq!(response.cost.unwrap().0, Decimal::ZERO);
 }
 
@@ -116,23 +95,12 @@ async fn call_lines_make_one_call_each_with_the_engines_ids() {
     let made: Vec<(&str, &str)> = response
         .tool_calls
         .iter()
-        .map(|call| {
-            (
-                call.function.name.as_str(),
-                call.function.arguments.as_str(),
-            )
-        })
+        .map(|call| (call.function.name.as_str(), call.function.arguments.as_str()))
         .collect();
-    let expected = [
-        ("clock", "{}"),
-        ("weather", "{ \"city\":  \"Oslo\" }"),
-        ("sum", "{\n\"a\": 1}"),
-    ];
+    let expected =
+        [("clock", "{}"), ("weather", "{ \"city\":  \"Oslo\" }"), ("sum", "{\n\"a\": 1}")];
     assert_eq!(made, expected);
-    assert_eq!(
-        response.tool_calls[1].id,
-        tool_call_id(&MessageId::parse("c1").unwrap(), 1)
-    );
+    assert_eq!(response.tool_calls[1].id, tool_call_id(&MessageId::parse("c1").unwrap(), 1));
     assert_eq!(response.finish_reason.as_deref(), Some("tool_calls"));
     assert_eq!(response.content, None);
 }
@@ -144,32 +112,20 @@ async fn a_tool_result_is_answered_by_the_tools_name() {
     asking.tool_calls.push(ToolCall {
         id: id.clone(),
         kind: FunctionTag::Function,
-        function: FunctionCall {
-            name: "clock".to_owned(),
-            arguments: "{}".to_owned(),
-        },
+        function: FunctionCall { name: "clock".to_owned(), arguments: "{}".to_owned() },
     });
     let mut result = Message::text(Role::Tool, "12 o'clock");
     result.tool_call_id = Some(id);
     let (response, _) = run(vec![asking, result.clone()]).await;
-    assert_eq!(
-        response.unwrap().content.as_deref(),
-        Some("clock answered: 12 o'clock")
-    );
+    assert_eq!(response.unwrap().content.as_deref(), Some("clock answered: 12 o'clock"));
 
     result.name = Some("bell".to_owned());
     let (response, _) = run(vec![result.clone()]).await;
-    assert_eq!(
-        response.unwrap().content.as_deref(),
-        Some("bell answered: 12 o'clock")
-    );
+    assert_eq!(response.unwrap().content.as_deref(), Some("bell answered: 12 o'clock"));
 
     result.name = None;
     let (response, _) = run(vec![result]).await;
-    assert_eq!(
-        response.unwrap().content.as_deref(),
-        Some("tool answered: 12 o'clock")
-    );
+    assert_eq!(response.unwrap().content.as_deref(), Some("tool answered: 12 o'clock"));
 }
 
 #[tokio::test]
@@ -216,19 +172,13 @@ async fn a_malformed_command_is_answered_with_how_to_write_it() {
         ("/", "/ is not a command"),
         ("/call", "Write /call <tool> <json>"),
         ("/call clock {", "The arguments for clock are not JSON"),
-        (
-            "/call clock {}\nand more",
-            "The arguments for clock are not JSON",
-        ),
+        ("/call clock {}\nand more", "The arguments for clock are not JSON"),
         ("/slow", "Write /slow <ms> <text>"),
         ("/slow soon hello", "Write /slow <ms> <text>"),
         ("/slow 10001 hello", "at most 10000"),
         ("/slow 5  ", "Write /slow <ms> <text>"),
         ("/think ", "Write /think <text>"),
-        (
-            "/fail",
-            "provider_error, rate_limited, refused, budget_exceeded, deadline_exceeded",
-        ),
+        ("/fail", "provider_error, rate_limited, refused, budget_exceeded, deadline_exceeded"),
         ("/fail badly", "Write /fail <code>"),
         ("/long 0", "Write /long <n>"),
         ("/long 50001", "from 1 to 50000"),
@@ -266,13 +216,7 @@ async fn an_answer_beyond_the_bound_fails_the_attempt() {
 async fn nothing_to_answer_is_said_and_not_a_failure() {
     for messages in [vec![], vec![Message::text(Role::Assistant, "hi")]] {
         let (result, _) = run(messages).await;
-        assert!(
-            result
-                .unwrap()
-                .content
-                .unwrap()
-                .starts_with("There is nothing")
-        );
+        assert!(result.unwrap().content.unwrap().starts_with("There is nothing"));
     }
 }
 

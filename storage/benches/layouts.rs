@@ -1,0 +1,288 @@
+//! The layouts that were weighed for the log, each against append and sync of a plain file in the same run.
+//!
+//! One commit of 1, 16 and 128 sessions, each with six events of 400 bytes.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a bench stops at the first surprise and prints its findings"
+)]
+
+mod common;
+
+use std::path::Path;
+use std::time::Duration;
+
+use criterion::Criterion;
+use redb::{Database, Durability, ReadableTableMetadata, TableDefinition, WriteTransaction};
+
+use common::{Ratios, Raw, directory, event};
+
+const ROWS: TableDefinition<u64, &[u8]> = TableDefinition::new("rows");
+const BY_KEY: TableDefinition<(&[u8], u64), &[u8]> = TableDefinition::new("by key");
+const SEGMENTS: TableDefinition<(&[u8], u64), &[u8]> = TableDefinition::new("segments");
+
+const SIZES: [usize; 3] = [1, 16, 128];
+const SESSIONS: u64 = 20_000;
+const EVENTS: u64 = 6;
+const ROW_BYTES_MAX: usize = (64 << 10) - 64;
+/// What the journal holds before its rows go.
+const JOURNAL_BYTES: u64 = 16 << 20;
+
+/// One commit's events by session.
+struct Batches {
+    next: u64,
+}
+
+struct Batch {
+    key: Vec<u8>,
+    first_seq: u64,
+    events: Vec<Vec<u8>>,
+}
+
+impl Batches {
+    fn next(&mut self, sessions: usize) -> Vec<Batch> {
+        let batch = |_| {
+            self.next += 1;
+            // Sessions take turns in an order that is not that of their keys.
+            let session = self.next.wrapping_mul(7919) % SESSIONS;
+            let first_seq = self.next / SESSIONS * EVENTS + 1;
+            Batch {
+                key: format!("tenant-1/session-{session:012}").into_bytes(),
+                first_seq,
+                events: (first_seq..first_seq + EVENTS).map(|seq| event(session, seq)).collect(),
+            }
+        };
+        (0..sessions).map(batch).collect()
+    }
+}
+
+fn database(dir: &Path, name: &str) -> Database {
+    let path = dir.join(name);
+    Database::builder().set_cache_size(64 << 20).create(path).unwrap()
+}
+
+#[derive(Clone, Copy)]
+enum Phases {
+    One,
+    Two,
+    QuickRepair,
+}
+
+fn commit(database: &Database, phases: Phases, write: impl FnOnce(&WriteTransaction)) {
+    let mut txn = database.begin_write().unwrap();
+    txn.set_durability(Durability::Immediate).unwrap();
+    match phases {
+        Phases::One => {}
+        Phases::Two => txn.set_two_phase_commit(true),
+        Phases::QuickRepair => txn.set_quick_repair(true),
+    }
+    write(&txn);
+    txn.commit().unwrap();
+}
+
+/// The journal's layout: rows of up to 64 KiB, bounded, the old ones removed with a commit.
+struct Journal {
+    database: Database,
+    phases: Phases,
+    next_row: u64,
+    first_row: u64,
+    bytes: u64,
+    segments: bool,
+}
+
+impl Journal {
+    fn new(dir: &Path, name: &str, phases: Phases) -> Self {
+        let database = database(dir, name);
+        Self { database, phases, next_row: 1, first_row: 1, bytes: 0, segments: false }
+    }
+
+    /// Grows the file by filling it once, and keeps one row near its end so that redb does not shrink it again.
+    fn grown_ahead(dir: &Path, name: &str) -> Self {
+        let mut journal = Self::new(dir, name, Phases::One);
+        for _ in 0..4 * JOURNAL_BYTES / ROW_BYTES_MAX as u64 {
+            commit(&journal.database, Phases::One, |txn| {
+                let filler = vec![1; ROW_BYTES_MAX];
+                txn.open_table(ROWS).unwrap().insert(journal.next_row, filler.as_slice()).unwrap();
+            });
+            journal.next_row += 1;
+        }
+        let last = journal.next_row - 1;
+        commit(&journal.database, Phases::One, |txn| {
+            txn.open_table(ROWS).unwrap().retain(|row, _| row == last).unwrap();
+        });
+        journal.first_row = journal.next_row;
+        journal
+    }
+
+    fn append(&mut self, batches: &[Batch]) {
+        let rows = pack(batches);
+        let trim = self.bytes > JOURNAL_BYTES;
+        commit(&self.database, self.phases, |txn| {
+            let mut table = txn.open_table(ROWS).unwrap();
+            if trim && self.segments {
+                write_segments(txn, &table, self.first_row);
+            }
+            if trim {
+                table.retain_in(self.first_row..self.next_row, |_, _| false).unwrap();
+                self.first_row = self.next_row;
+                self.bytes = 0;
+            }
+            for row in rows {
+                self.bytes += row.len() as u64;
+                table.insert(self.next_row, row.as_slice()).unwrap();
+                self.next_row += 1;
+            }
+        });
+    }
+}
+
+/// Moves within the same file and the same transaction, as a store of one file would have to: one segment for each
+/// row is fewer than the real number.
+fn write_segments(
+    txn: &WriteTransaction,
+    table: &impl redb::ReadableTable<u64, &'static [u8]>,
+    first_row: u64,
+) {
+    let mut segments = txn.open_table(SEGMENTS).unwrap();
+    for row in table.range(first_row..).unwrap() {
+        let (row, bytes) = row.unwrap();
+        let key = bytes.value()[..29].to_vec();
+        let compressed = zstd::bulk::compress(bytes.value(), 1).unwrap();
+        segments.insert((key.as_slice(), row.value()), compressed.as_slice()).unwrap();
+    }
+}
+
+fn pack(batches: &[Batch]) -> Vec<Vec<u8>> {
+    let mut rows = vec![Vec::with_capacity(ROW_BYTES_MAX)];
+    for batch in batches {
+        let bytes = 32 + batch.key.len() + batch.events.iter().map(Vec::len).sum::<usize>();
+        if rows.last().unwrap().len() + bytes > ROW_BYTES_MAX {
+            rows.push(Vec::with_capacity(ROW_BYTES_MAX));
+        }
+        let row = rows.last_mut().unwrap();
+        row.extend_from_slice(&batch.key);
+        row.extend_from_slice(&[0; 32]);
+        for event in &batch.events {
+            row.extend_from_slice(&crc32fast::hash(event).to_le_bytes());
+            row.extend_from_slice(event);
+        }
+    }
+    rows
+}
+
+fn by_position(database: &Database, position: &mut u64, batches: &[Batch]) {
+    commit(database, Phases::One, |txn| {
+        let mut table = txn.open_table(ROWS).unwrap();
+        for event in batches.iter().flat_map(|batch| &batch.events) {
+            *position += 1;
+            table.insert(*position, event.as_slice()).unwrap();
+        }
+    });
+}
+
+fn by_key(database: &Database, batches: &[Batch]) {
+    commit(database, Phases::One, |txn| {
+        let mut table = txn.open_table(BY_KEY).unwrap();
+        for batch in batches {
+            for (seq, event) in (batch.first_seq..).zip(&batch.events) {
+                table.insert((batch.key.as_slice(), seq), event.as_slice()).unwrap();
+            }
+        }
+    });
+}
+
+/// Some history, because a tree is slower by key the more of it there is.
+fn fill_by_key(database: &Database) {
+    let mut batches = Batches { next: 0 };
+    for _ in 0..10 {
+        by_key(database, &batches.next(2000));
+    }
+    let rows = database.begin_write().unwrap().open_table(BY_KEY).unwrap().len().unwrap();
+    assert_eq!(rows, 10 * 2000 * EVENTS);
+}
+
+fn measure(criterion: &mut Criterion, ratios: &mut Ratios, size: usize) {
+    let dir = directory();
+    let dir = dir.path();
+    let mut group = criterion.benchmark_group(format!("layouts, {size} sessions a commit"));
+    let mut batches = Batches { next: 10 * 2000 };
+    let mut flat = |batches: &[Batch]| -> Vec<u8> {
+        batches.iter().flat_map(|batch| &batch.events).flatten().copied().collect()
+    };
+
+    let bytes = flat(&batches.next(size));
+    let mut raw = Raw::new(dir);
+    ratios.measure(&mut group, "raw append + fdatasync", size, || (), |()| raw.append(&bytes));
+    let mut raw = Raw::grown_ahead(dir, 64 << 20);
+    ratios.measure(
+        &mut group,
+        "raw, file grown ahead",
+        size,
+        || (),
+        |()| {
+            raw.wrap(60 << 20);
+            raw.append(&bytes);
+        },
+    );
+
+    for (name, phases) in [
+        ("journal, one-phase", Phases::One),
+        ("journal, two-phase", Phases::Two),
+        ("journal, quick-repair", Phases::QuickRepair),
+    ] {
+        let mut journal = Journal::new(dir, name, phases);
+        ratios.measure(
+            &mut group,
+            name,
+            size,
+            || batches.next(size),
+            |batch| journal.append(&batch),
+        );
+    }
+    let mut journal = Journal::grown_ahead(dir, "grown");
+    let name = "journal, one-phase, file grown ahead";
+    ratios.measure(&mut group, name, size, || batches.next(size), |batch| journal.append(&batch));
+    let mut journal = Journal::new(dir, "one file", Phases::One);
+    journal.segments = true;
+    let name = "one file: journal rows and segments";
+    ratios.measure(&mut group, name, size, || batches.next(size), |batch| journal.append(&batch));
+
+    let positions = database(dir, "positions");
+    let mut position = 0;
+    ratios.measure(
+        &mut group,
+        "one row per event, by position",
+        size,
+        || batches.next(size),
+        |batch| {
+            by_position(&positions, &mut position, &batch);
+        },
+    );
+    let keys = database(dir, "keys");
+    fill_by_key(&keys);
+    ratios.measure(
+        &mut group,
+        "one row per event, by (key, seq)",
+        size,
+        || batches.next(size),
+        |batch| {
+            by_key(&keys, &batch);
+        },
+    );
+    group.finish();
+}
+
+fn main() {
+    let mut criterion = Criterion::default()
+        .sample_size(20)
+        .warm_up_time(Duration::from_millis(500))
+        .measurement_time(Duration::from_secs(2))
+        .configure_from_args();
+    let mut ratios = Ratios::default();
+    for size in SIZES {
+        measure(&mut criterion, &mut ratios, size);
+    }
+    ratios.print("One commit", "raw append + fdatasync", &SIZES);
+    criterion.final_summary();
+}
