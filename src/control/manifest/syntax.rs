@@ -10,15 +10,21 @@ use crate::control::secrets::looks_like_secret;
 pub(super) fn parse<'i>(text: &'i str, problems: &Problems<'_>) -> Option<DeTable<'i>> {
     let (tree, errors) = DeTable::parse_recoverable(text);
     let tree = tree.into_inner();
+    if errors.is_empty() {
+        return Some(tree);
+    }
+    let mut headers = Vec::new();
+    find_headers(text, &tree, "", &mut headers);
+    headers.sort();
     for error in &errors {
         let at = error.span().map_or(text.len(), |span| span.start);
-        match duplicate_key(text, &tree, error) {
+        match duplicate_key(text, &headers, error) {
             Some(key) => problems.add(at, key, Fault::Duplicate),
             // The parser's message describes, its `Display` would show the line with all it holds.
-            None => problems.add(at, String::new(), Fault::Syntax(sentence(error.message()))),
+            None => problems.add(at, String::new(), Fault::Syntax(error.message().to_owned())),
         }
     }
-    errors.is_empty().then_some(tree)
+    None
 }
 
 /// Reports every value that is plainly a credential, wherever it stands.
@@ -66,7 +72,7 @@ fn find_in(value: &DeValue<'_>, at: usize, path: &str, kind: Kind, problems: &Pr
 }
 
 /// The full key that `error` says is there twice.
-fn duplicate_key(text: &str, tree: &DeTable<'_>, error: &Error) -> Option<String> {
+fn duplicate_key(text: &str, headers: &[(usize, String)], error: &Error) -> Option<String> {
     if error.message() != "duplicate key" {
         return None;
     }
@@ -85,29 +91,25 @@ fn duplicate_key(text: &str, tree: &DeTable<'_>, error: &Error) -> Option<String
     if !written.chars().all(plain) {
         return alone();
     }
-    let header = headers(tree, "")
-        .into_iter()
-        .filter(|(at, _)| *at < span.start)
-        .max();
-    Some(match header {
+    let above = headers.partition_point(|(at, _)| *at < span.start);
+    Some(match headers.get(..above).and_then(<[_]>::last) {
         Some((_, path)) => format!("{path}.{written}"),
         None => written.to_owned(),
     })
 }
 
-/// Where each table starts, with its path.
-fn headers(tree: &DeTable<'_>, path: &str) -> Vec<(usize, String)> {
-    let mut found = Vec::new();
+/// Where each `[section]` starts, with its path.
+fn find_headers(text: &str, tree: &DeTable<'_>, path: &str, found: &mut Vec<(usize, String)>) {
     for (key, value) in tree {
-        if let DeValue::Table(table) = value.get_ref() {
-            let path = join(path, key.get_ref());
-            found.extend(headers(table, &path));
-            found.push((value.span().start, path));
+        let Some(table) = value.get_ref().as_table() else {
+            continue;
+        };
+        let at = value.span().start;
+        let path = join(path, key.get_ref());
+        find_headers(text, table, &path, found);
+        // A table of a dotted key or in braces starts otherwise and is no section of the file.
+        if text.get(at..).is_some_and(|rest| rest.starts_with('[')) {
+            found.push((at, path));
         }
     }
-    found
-}
-
-fn sentence(message: &str) -> String {
-    format!("not TOML: {message}")
 }
