@@ -291,6 +291,11 @@ impl Variables<'_> {
     }
 
     fn refuse<T>(&mut self, name: &str, fault: VariableFault) -> Option<T> {
+        // Two model blocks may share a variable: it is wrong once.
+        let told = |finding: &Finding| matches!(finding, Finding::Variable { name: told, .. } if told == name);
+        if self.findings.iter().any(told) {
+            return None;
+        }
         self.findings.push(Finding::Variable {
             name: name.to_owned(),
             fault,
