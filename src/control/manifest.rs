@@ -1,7 +1,7 @@
 //! The manifest, `turnd.toml`: text to a checked [`Manifest`], or every problem in it.
 //!
-//! Pure: no file, no environment. Secrets are named here and read elsewhere (S66). `docs/manifest.md`
-//! lists the keys.
+//! Pure: no file, no environment. Secrets are named here and read elsewhere (S66).
+//! `docs/manifest.md` lists the keys.
 
 mod agent;
 mod later;

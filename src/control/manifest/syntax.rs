@@ -1,5 +1,6 @@
 //! From text to a tree of spanned values; what is not TOML becomes problems.
 
+use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error};
 
 use super::problem::Fault;
@@ -30,37 +31,31 @@ pub(super) fn parse<'i>(text: &'i str, problems: &Problems<'_>) -> Option<DeTabl
 /// Reports every value that is plainly a credential, wherever it stands.
 pub(super) fn find_secrets(tree: &DeTable<'_>, problems: &Problems<'_>) {
     for (key, value) in tree {
-        let kind = if key.get_ref() == "llm" {
-            Kind::Llm
-        } else {
-            Kind::Top
-        };
-        find_in(
-            value.get_ref(),
-            value.span().start,
-            &join("", key.get_ref()),
-            kind,
-            problems,
-        );
+        let in_llm = key.get_ref() == "llm";
+        let named_by = secret_named_by(if in_llm { Kind::Llm } else { Kind::Top });
+        find_in(value, &join("", key.get_ref()), named_by, problems);
     }
 }
 
-fn find_in(value: &DeValue<'_>, at: usize, path: &str, kind: Kind, problems: &Problems<'_>) {
-    match value {
+fn find_in(
+    value: &Spanned<DeValue<'_>>,
+    path: &str,
+    named_by: Option<&'static str>,
+    problems: &Problems<'_>,
+) {
+    match value.get_ref() {
         DeValue::String(text) if looks_like_secret(text) => {
-            let named_by = secret_named_by(kind);
+            let at = value.span().start;
             problems.add(at, path.to_owned(), Fault::Secret { named_by });
         }
         DeValue::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                let path = format!("{path}[{index}]");
-                find_in(item.get_ref(), item.span().start, &path, kind, problems);
+                find_in(item, &format!("{path}[{index}]"), named_by, problems);
             }
         }
         DeValue::Table(table) => {
             for (key, value) in table {
-                let path = join(path, key.get_ref());
-                find_in(value.get_ref(), value.span().start, &path, kind, problems);
+                find_in(value, &join(path, key.get_ref()), named_by, problems);
             }
         }
         DeValue::String(_)
@@ -82,14 +77,12 @@ fn duplicate_key(text: &str, headers: &[(usize, String)], error: &Error) -> Opti
         .rfind('\n')
         .map_or(0, |newline| newline + 1);
     let written = text.get(line_start..span.end)?.trim_start();
-    if let Some(header) = written.strip_prefix('[') {
-        return Some(header.trim_start_matches('[').trim().to_owned());
+    // Where a value stands before the key on its line, only the key is shown: the value may be secret.
+    if written.contains(['=', '{', ',']) {
+        return text.get(span).map(str::to_owned);
     }
-    // A key inside an inline table or behind a value is named alone: the line may hold anything.
-    let alone = || text.get(span.clone()).map(str::to_owned);
-    let plain = |c: char| c.is_alphanumeric() || "_-. ".contains(c);
-    if !written.chars().all(plain) {
-        return alone();
+    if written.starts_with('[') {
+        return Some(written.trim_start_matches('[').trim().to_owned());
     }
     let above = headers.partition_point(|(at, _)| *at < span.start);
     Some(match headers.get(..above).and_then(<[_]>::last) {

@@ -125,6 +125,11 @@ fn a_key_that_is_set_twice_is_named_in_full() {
         &["3: agent.a: set twice"],
     );
     refused("[llm.a]\nprice = { m = 1, m = 2 }", &["2: m: set twice"]);
+    refused("x = [\n  [{ m = 'hidden', m = 2 }]]", &["2: m: set twice"]);
+    refused(
+        "[llm.\"a b\"]\n[llm.\"a b\"]",
+        &["2: llm.\"a b\": set twice"],
+    );
 }
 
 #[test]
