@@ -1,13 +1,13 @@
 //! What the server runs with: flags, environment, manifest and defaults in one value (S66).
 //!
-//! [`Config::resolve`] decides and is pure but for credential files; [`Config::load`] finds and reads
-//! the manifest around it.
+//! [`Config::load`] finds and reads the manifest, then [`Config::resolve`] decides: a pure function but
+//! for credential files.
 
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use secrecy::SecretString;
 
 use crate::control::agents::Catalogue;
 use crate::control::limits::Limits;
-use crate::control::manifest::{Manifest, Problem};
+use crate::control::manifest::{Fault, Manifest, Problem, http_url};
 use crate::control::secrets::{Lookup, SecretError, Secrets};
 use crate::ids::LlmId;
 
@@ -26,7 +26,7 @@ pub const MANIFEST_PATH: &str = "turnd.toml";
 pub const DATA_PATH: &str = "turnd-data";
 
 /// Local only: whoever wants the server reachable says so.
-pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7171);
+pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7171);
 
 /// A larger manifest is another file by mistake.
 const MANIFEST_BYTES_MAX: u64 = 1024 * 1024;
@@ -124,8 +124,8 @@ pub enum Finding {
 pub enum VariableFault {
     #[error("must be an address and a port, such as 127.0.0.1:7171")]
     Address,
-    #[error("{}", .0)]
-    Key(crate::control::manifest::Fault),
+    #[error(transparent)]
+    Url(#[from] Fault),
     #[error(transparent)]
     Secret(#[from] SecretError),
 }
@@ -254,9 +254,9 @@ impl Variables<'_> {
     fn public_url(&mut self) -> Option<String> {
         let name = "TURND_PUBLIC_URL";
         let value = set(self.environment, name)?;
-        match crate::control::manifest::http_url(&value.to_string_lossy()) {
+        match http_url(&value.to_string_lossy()) {
             Ok(url) => Some(url),
-            Err(fault) => self.refuse(name, VariableFault::Key(fault)),
+            Err(fault) => self.refuse(name, VariableFault::Url(fault)),
         }
     }
 
@@ -292,14 +292,14 @@ impl Variables<'_> {
 
     fn refuse<T>(&mut self, name: &str, fault: VariableFault) -> Option<T> {
         // Two model blocks may share a variable: it is wrong once.
-        let told = |finding: &Finding| matches!(finding, Finding::Variable { name: told, .. } if told == name);
-        if self.findings.iter().any(told) {
-            return None;
-        }
-        self.findings.push(Finding::Variable {
-            name: name.to_owned(),
-            fault,
+        let told = self.findings.iter().any(|finding| match finding {
+            Finding::Variable { name: told, .. } => told == name,
+            Finding::Manifest { .. } => false,
         });
+        if !told {
+            let name = name.to_owned();
+            self.findings.push(Finding::Variable { name, fault });
+        }
         None
     }
 }
@@ -372,7 +372,7 @@ fn is_plain_http(url: &str) -> bool {
     let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
     let local = host == "localhost"
         || host
-            .parse::<std::net::IpAddr>()
+            .parse::<IpAddr>()
             .is_ok_and(|address| address.is_loopback());
     url.scheme_str() == Some("http") && !local
 }
