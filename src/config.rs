@@ -1,13 +1,13 @@
 //! What the server runs with: flags, environment, manifest and defaults in one value (S66).
 //!
-//! [`Config::resolve`] decides and is pure but for credential files; [`Config::load`] finds and reads
-//! the manifest around it.
+//! [`Config::load`] finds and reads the manifest, then [`Config::resolve`] decides: a pure function but
+//! for credential files.
 
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use secrecy::SecretString;
 
 use crate::control::agents::Catalogue;
 use crate::control::limits::Limits;
-use crate::control::manifest::{Manifest, Problem};
+use crate::control::manifest::{Fault, Manifest, Problem, http_url};
 use crate::control::secrets::{Lookup, SecretError, Secrets};
 use crate::ids::LlmId;
 
@@ -26,7 +26,7 @@ pub const MANIFEST_PATH: &str = "turnd.toml";
 pub const DATA_PATH: &str = "turnd-data";
 
 /// Local only: whoever wants the server reachable says so.
-pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7171);
+pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7171);
 
 /// A larger manifest is another file by mistake.
 const MANIFEST_BYTES_MAX: u64 = 1024 * 1024;
@@ -81,7 +81,11 @@ pub struct MissingKey {
 
 impl fmt::Display for MissingKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is not set: models of `{}` cannot be called", self.variable, self.llm)
+        write!(
+            f,
+            "{} is not set: models of `{}` cannot be called",
+            self.variable, self.llm
+        )
     }
 }
 
@@ -120,8 +124,8 @@ pub enum Finding {
 pub enum VariableFault {
     #[error("must be an address and a port, such as 127.0.0.1:7171")]
     Address,
-    #[error("{}", .0)]
-    Key(crate::control::manifest::Fault),
+    #[error(transparent)]
+    Url(#[from] Fault),
     #[error(transparent)]
     Secret(#[from] SecretError),
 }
@@ -146,8 +150,13 @@ impl Config {
     /// The manifest is the one that `--config` or `TURND_CONFIG` names, which must exist, else
     /// `turnd.toml` of the working folder if there is one.
     pub fn load(flags: &Flags, environment: &Lookup<'_>) -> Result<Self, ConfigError> {
-        let named = flags.config.clone().or_else(|| path_variable(environment, "TURND_CONFIG"));
-        let path = named.clone().unwrap_or_else(|| PathBuf::from(MANIFEST_PATH));
+        let named = flags
+            .config
+            .clone()
+            .or_else(|| path_variable(environment, "TURND_CONFIG"));
+        let path = named
+            .clone()
+            .unwrap_or_else(|| PathBuf::from(MANIFEST_PATH));
         let text = match read_manifest(&path) {
             Ok(text) => Some(text),
             Err(ConfigError::Read { source, .. })
@@ -157,7 +166,11 @@ impl Config {
             }
             Err(error) => return Err(error),
         };
-        Self::resolve(flags, environment, text.as_deref().map(|text| (path.as_path(), text)))
+        Self::resolve(
+            flags,
+            environment,
+            text.as_deref().map(|text| (path.as_path(), text)),
+        )
     }
 
     /// Puts together flags, environment, manifest and defaults, in this order of precedence.
@@ -172,7 +185,10 @@ impl Config {
         let mut findings = Vec::new();
         let text = manifest.map_or("", |(_, text)| text);
         let parsed = Manifest::parse(text);
-        let mut variables = Variables { environment, findings: &mut findings };
+        let mut variables = Variables {
+            environment,
+            findings: &mut findings,
+        };
         let listen = variables.listen();
         let public_url = variables.public_url();
         let api_key = variables.secret("TURND_API_KEY", API_KEY_CHARS_MIN);
@@ -183,7 +199,10 @@ impl Config {
             Ok(parsed) => parsed,
             Err(problems) => {
                 let file = manifest.map_or_else(|| Path::new(MANIFEST_PATH), |(file, _)| file);
-                let in_file = |problem| Finding::Manifest { file: file.to_owned(), problem };
+                let in_file = |problem| Finding::Manifest {
+                    file: file.to_owned(),
+                    problem,
+                };
                 findings.splice(..0, problems.into_iter().map(in_file));
                 return Err(ConfigError::Invalid(findings));
             }
@@ -196,7 +215,11 @@ impl Config {
         Ok(Self {
             manifest: manifest.map(|(file, _)| file.to_owned()),
             data,
-            listen: flags.listen.or(listen).or(parsed.serve.listen).unwrap_or(LISTEN),
+            listen: flags
+                .listen
+                .or(listen)
+                .or(parsed.serve.listen)
+                .unwrap_or(LISTEN),
             public_url: public_url.or(parsed.serve.public_url),
             cors_origins: parsed.serve.cors_origins,
             shutdown: parsed.serve.shutdown,
@@ -231,9 +254,9 @@ impl Variables<'_> {
     fn public_url(&mut self) -> Option<String> {
         let name = "TURND_PUBLIC_URL";
         let value = set(self.environment, name)?;
-        match crate::control::manifest::http_url(&value.to_string_lossy()) {
+        match http_url(&value.to_string_lossy()) {
             Ok(url) => Some(url),
-            Err(fault) => self.refuse(name, VariableFault::Key(fault)),
+            Err(fault) => self.refuse(name, VariableFault::Url(fault)),
         }
     }
 
@@ -246,7 +269,10 @@ impl Variables<'_> {
 
     /// The catalogue with the keys of its models, and the keys that are not set.
     fn catalogue(&mut self, manifest: &Manifest) -> (Catalogue, Vec<MissingKey>) {
-        let mut catalogue = Catalogue { agents: manifest.agents.clone(), ..Catalogue::default() };
+        let mut catalogue = Catalogue {
+            agents: manifest.agents.clone(),
+            ..Catalogue::default()
+        };
         let mut missing = Vec::new();
         for (id, llm) in &manifest.llms {
             let mut llm = llm.clone();
@@ -254,7 +280,10 @@ impl Variables<'_> {
                 llm.api_key = self.secret(variable, 1);
             }
             if let Some(variable) = llm.missing_key() {
-                missing.push(MissingKey { llm: id.clone(), variable: variable.to_owned() });
+                missing.push(MissingKey {
+                    llm: id.clone(),
+                    variable: variable.to_owned(),
+                });
             }
             catalogue.llms.insert(id.clone(), llm.into());
         }
@@ -262,7 +291,15 @@ impl Variables<'_> {
     }
 
     fn refuse<T>(&mut self, name: &str, fault: VariableFault) -> Option<T> {
-        self.findings.push(Finding::Variable { name: name.to_owned(), fault });
+        // Two model blocks may share a variable: it is wrong once.
+        let told = self.findings.iter().any(|finding| match finding {
+            Finding::Variable { name: told, .. } => told == name,
+            Finding::Manifest { .. } => false,
+        });
+        if !told {
+            let name = name.to_owned();
+            self.findings.push(Finding::Variable { name, fault });
+        }
         None
     }
 }
@@ -302,10 +339,15 @@ fn set(environment: &Lookup<'_>, name: &str) -> Option<OsString> {
 }
 
 fn read_manifest(path: &Path) -> Result<String, ConfigError> {
-    let unreadable = |source| ConfigError::Read { path: path.to_owned(), source };
+    let unreadable = |source| ConfigError::Read {
+        path: path.to_owned(),
+        source,
+    };
     let file = File::open(path).map_err(unreadable)?;
     let mut bytes = Vec::new();
-    file.take(MANIFEST_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    file.take(MANIFEST_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
+        .map_err(unreadable)?;
     if bytes.len() as u64 > MANIFEST_BYTES_MAX {
         return Err(ConfigError::TooLarge(path.to_owned()));
     }
@@ -317,7 +359,9 @@ fn warnings(catalogue: &Catalogue) -> Vec<Warning> {
         .llms
         .iter()
         .filter(|(_, llm)| llm.api_key_env.is_some() && is_plain_http(&llm.base_url));
-    plain.map(|(id, _)| Warning::PlainHttp(id.clone())).collect()
+    plain
+        .map(|(id, _)| Warning::PlainHttp(id.clone()))
+        .collect()
 }
 
 /// Whether a URL leads over an unencrypted way to another machine, as far as its text tells.
@@ -327,7 +371,9 @@ fn is_plain_http(url: &str) -> bool {
     };
     let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
     let local = host == "localhost"
-        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+        || host
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.is_loopback());
     url.scheme_str() == Some("http") && !local
 }
 

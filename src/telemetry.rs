@@ -9,8 +9,8 @@ const FILTER: &str = "info";
 
 /// Starts the log, once per process; a later call changes nothing.
 ///
-/// `TURND_LOG` filters (`info`, `turnd=debug,warn`); `TURND_LOG_FORMAT` is `json` or `text`, by default
-/// `text` on a terminal and `json` elsewhere.
+/// `TURND_LOG` filters (`info`, `turnd=debug,warn`); `TURND_LOG_FORMAT` is `json` or `text`, by
+/// default `text` on a terminal and `json` elsewhere.
 pub fn init() {
     let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let wanted = variable("TURND_LOG");

@@ -25,8 +25,8 @@ pub struct Args {
     pub json: bool,
 }
 
-/// Checks and prints. 0 when the configuration is right, 1 when it is not; a missing key of a model is
-/// told, but is no fault of the file.
+/// Checks and prints. 0 when the configuration is right, 1 when it is not; a missing key of a model
+/// is told, but is no fault of the file.
 pub fn run(args: &Args) -> ExitCode {
     let flags = Flags { config: args.config.clone(), ..Flags::default() };
     let report = Report::of(Config::load(&flags, &process_environment));

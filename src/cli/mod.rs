@@ -40,8 +40,10 @@ pub enum StartError {
     Config(#[from] ConfigError),
     #[error("cannot start the runtime")]
     Runtime(#[source] io::Error),
-    #[error("cannot go on")]
+    #[error(transparent)]
     Server(#[from] ServerError),
+    #[error(transparent)]
+    Run(#[from] run::RunError),
 }
 
 /// Parses the command line and performs it.

@@ -1,7 +1,7 @@
 //! The manifest, `turnd.toml`: text to a checked [`Manifest`], or every problem in it.
 //!
-//! Pure: no file, no environment. Secrets are named here and read elsewhere (S66). `docs/manifest.md`
-//! lists the keys.
+//! Pure: no file, no environment. Secrets are named here and read elsewhere (S66).
+//! `docs/manifest.md` lists the keys.
 
 mod agent;
 mod later;
@@ -15,6 +15,8 @@ mod text;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::panic::resume_unwind;
+use std::thread;
 use std::time::Duration;
 
 pub use problem::{Fault, Problem};
@@ -53,22 +55,36 @@ pub struct Serve {
 /// A stop waits no longer than this by default; systemd's own limit is 30 s in our unit.
 const SHUTDOWN_SECS: u64 = 20;
 
+/// The parser bounds inline tables and dotted keys at 80 levels each, together 6,400, and a tree is
+/// dropped by recursion: more than the 2 MiB of an ordinary thread hold.
+const STACK_BYTES: usize = 16 * 1024 * 1024;
+
 impl Manifest {
     /// Parses and checks the text of a manifest.
     ///
     /// # Errors
     /// Everything that is wrong, in the order of the file.
     pub fn parse(text: &str) -> Result<Self, Vec<Problem>> {
-        let problems = Problems::new(text);
-        let manifest = syntax::parse(text, &problems).map(|tree| {
-            syntax::find_secrets(&tree, &problems);
-            read(Section::top(&tree, &problems))
-        });
-        let problems = problems.into_sorted();
-        match manifest {
-            Some(manifest) if problems.is_empty() => Ok(manifest),
-            _ => Err(problems),
-        }
+        thread::scope(|scope| {
+            let parser = thread::Builder::new().stack_size(STACK_BYTES);
+            match parser.spawn_scoped(scope, || parse(text)) {
+                Ok(parser) => parser.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                Err(_) => parse(text),
+            }
+        })
+    }
+}
+
+fn parse(text: &str) -> Result<Manifest, Vec<Problem>> {
+    let problems = Problems::new(text);
+    let manifest = syntax::parse(text, &problems).map(|tree| {
+        syntax::find_secrets(&tree, &problems);
+        read(Section::top(&tree, &problems))
+    });
+    let problems = problems.into_sorted();
+    match manifest {
+        Some(manifest) if problems.is_empty() => Ok(manifest),
+        _ => Err(problems),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Secrets: read by name from the environment or from a systemd credential, never from the manifest.
+//! Secrets, read by name from the environment or a systemd credential, never from the manifest.
 //!
 //! Every value is a `SecretString`, whose `Debug` shows nothing. No error holds a value (A10).
 
@@ -40,7 +40,7 @@ impl<'a> Secrets<'a> {
         Self { environment, credentials }
     }
 
-    /// The secret called `name`; `None` when it is set nowhere or empty. A newline at its end is dropped.
+    /// The secret called `name`, without a newline at its end; `None` when it is set nowhere or empty.
     ///
     /// `name` is used as a file name: it comes from the program or from [`is_variable_name`].
     pub fn read(&self, name: &str, chars_min: usize) -> Result<Option<SecretString>, SecretError> {

@@ -59,7 +59,7 @@ fn llm_reference(text: &str, llms: &[&str]) -> Result<LlmId, Fault> {
     Ok(LlmId::parse(text)?)
 }
 
-/// The policy for model calls: the engine's, then what the agent says of all calls, then of these (S37).
+/// The policy for model calls: the engine's, then the agent's for all calls, then for these (S37).
 fn read_retry(mut section: Section<'_, '_>) -> RetryPolicy {
     let mut policy = RetryPolicy::MODEL_CALL;
     for key in ["default", "llm"] {

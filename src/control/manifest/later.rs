@@ -1,5 +1,5 @@
-//! Names that the manifest will have once their capability is there. They are refused by name, so that
-//! nobody takes a setting without effect for one that works.
+//! Names that the manifest will have once their capability is there. They are refused by name, so
+//! that nobody takes a setting without effect for one that works.
 
 use super::reader::Kind;
 

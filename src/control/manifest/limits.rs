@@ -1,5 +1,5 @@
-//! `[limits]` (S56). The ranges keep slips out: a bound too small to serve anybody, or too large to be
-//! one.
+//! `[limits]` (S56). The ranges keep slips out: a bound too small to serve anybody, or too large to
+//! be one.
 
 use std::time::Duration;
 

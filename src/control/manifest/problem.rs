@@ -29,7 +29,7 @@ impl fmt::Display for Problem {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// The parser's own words.
-    #[error("{0}")]
+    #[error("not TOML: {0}")]
     Syntax(String),
     #[error("set twice")]
     Duplicate,

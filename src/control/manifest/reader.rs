@@ -1,7 +1,7 @@
 //! Reads the tables of a parsed manifest key by key and collects everything that is wrong.
 //!
-//! A key counts as known because somebody asked for it: [`Section::finish`] reports the others, so the
-//! list of known keys cannot drift from what is read.
+//! A key counts as known because somebody asked for it: [`Section::finish`] reports the others, so
+//! the list of known keys cannot drift from what is read.
 
 use std::borrow::Cow;
 use std::cell::RefCell;

@@ -1,5 +1,6 @@
 //! From text to a tree of spanned values; what is not TOML becomes problems.
 
+use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error};
 
 use super::problem::Fault;
@@ -10,41 +11,56 @@ use crate::control::secrets::looks_like_secret;
 pub(super) fn parse<'i>(text: &'i str, problems: &Problems<'_>) -> Option<DeTable<'i>> {
     let (tree, errors) = DeTable::parse_recoverable(text);
     let tree = tree.into_inner();
+    if errors.is_empty() {
+        return Some(tree);
+    }
+    let mut headers = Vec::new();
+    find_headers(text, &tree, "", &mut headers);
+    headers.sort();
     for error in &errors {
         let at = error.span().map_or(text.len(), |span| span.start);
-        match duplicate_key(text, &tree, error) {
+        match duplicate_key(text, &headers, error) {
             Some(key) => problems.add(at, key, Fault::Duplicate),
             // The parser's message describes, its `Display` would show the line with all it holds.
-            None => problems.add(at, String::new(), Fault::Syntax(sentence(error.message()))),
+            None => problems.add(at, String::new(), Fault::Syntax(error.message().to_owned())),
         }
     }
-    errors.is_empty().then_some(tree)
+    None
 }
 
 /// Reports every value that is plainly a credential, wherever it stands.
 pub(super) fn find_secrets(tree: &DeTable<'_>, problems: &Problems<'_>) {
     for (key, value) in tree {
+<<<<<<< HEAD
         let kind = if key.get_ref() == "llm" { Kind::Llm } else { Kind::Top };
         find_in(value.get_ref(), value.span().start, &join("", key.get_ref()), kind, problems);
+=======
+        let in_llm = key.get_ref() == "llm";
+        let named_by = secret_named_by(if in_llm { Kind::Llm } else { Kind::Top });
+        find_in(value, &join("", key.get_ref()), named_by, problems);
+>>>>>>> control
     }
 }
 
-fn find_in(value: &DeValue<'_>, at: usize, path: &str, kind: Kind, problems: &Problems<'_>) {
-    match value {
+fn find_in(
+    value: &Spanned<DeValue<'_>>,
+    path: &str,
+    named_by: Option<&'static str>,
+    problems: &Problems<'_>,
+) {
+    match value.get_ref() {
         DeValue::String(text) if looks_like_secret(text) => {
-            let named_by = secret_named_by(kind);
+            let at = value.span().start;
             problems.add(at, path.to_owned(), Fault::Secret { named_by });
         }
         DeValue::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                let path = format!("{path}[{index}]");
-                find_in(item.get_ref(), item.span().start, &path, kind, problems);
+                find_in(item, &format!("{path}[{index}]"), named_by, problems);
             }
         }
         DeValue::Table(table) => {
             for (key, value) in table {
-                let path = join(path, key.get_ref());
-                find_in(value.get_ref(), value.span().start, &path, kind, problems);
+                find_in(value, &join(path, key.get_ref()), named_by, problems);
             }
         }
         DeValue::String(_)
@@ -56,42 +72,44 @@ fn find_in(value: &DeValue<'_>, at: usize, path: &str, kind: Kind, problems: &Pr
 }
 
 /// The full key that `error` says is there twice.
-fn duplicate_key(text: &str, tree: &DeTable<'_>, error: &Error) -> Option<String> {
+fn duplicate_key(text: &str, headers: &[(usize, String)], error: &Error) -> Option<String> {
     if error.message() != "duplicate key" {
         return None;
     }
     let span = error.span()?;
     let line_start = text.get(..span.start)?.rfind('\n').map_or(0, |newline| newline + 1);
     let written = text.get(line_start..span.end)?.trim_start();
-    if let Some(header) = written.strip_prefix('[') {
-        return Some(header.trim_start_matches('[').trim().to_owned());
+    // Where a value stands before the key on its line, only the key is shown: the value may be secret.
+    if written.contains(['=', '{', ',']) {
+        return text.get(span).map(str::to_owned);
     }
-    // A key inside an inline table or behind a value is named alone: the line may hold anything.
-    let alone = || text.get(span.clone()).map(str::to_owned);
-    let plain = |c: char| c.is_alphanumeric() || "_-. ".contains(c);
-    if !written.chars().all(plain) {
-        return alone();
+    if written.starts_with('[') {
+        return Some(written.trim_start_matches('[').trim().to_owned());
     }
+<<<<<<< HEAD
     let header = headers(tree, "").into_iter().filter(|(at, _)| *at < span.start).max();
     Some(match header {
+=======
+    let above = headers.partition_point(|(at, _)| *at < span.start);
+    Some(match headers.get(..above).and_then(<[_]>::last) {
+>>>>>>> control
         Some((_, path)) => format!("{path}.{written}"),
         None => written.to_owned(),
     })
 }
 
-/// Where each table starts, with its path.
-fn headers(tree: &DeTable<'_>, path: &str) -> Vec<(usize, String)> {
-    let mut found = Vec::new();
+/// Where each `[section]` starts, with its path.
+fn find_headers(text: &str, tree: &DeTable<'_>, path: &str, found: &mut Vec<(usize, String)>) {
     for (key, value) in tree {
-        if let DeValue::Table(table) = value.get_ref() {
-            let path = join(path, key.get_ref());
-            found.extend(headers(table, &path));
-            found.push((value.span().start, path));
+        let Some(table) = value.get_ref().as_table() else {
+            continue;
+        };
+        let at = value.span().start;
+        let path = join(path, key.get_ref());
+        find_headers(text, table, &path, found);
+        // A table of a dotted key or in braces starts otherwise and is no section of the file.
+        if text.get(at..).is_some_and(|rest| rest.starts_with('[')) {
+            found.push((at, path));
         }
     }
-    found
-}
-
-fn sentence(message: &str) -> String {
-    format!("not TOML: {message}")
 }

@@ -18,8 +18,8 @@ pub(super) fn name_text(text: &str) -> Result<String, Fault> {
     Ok(text.to_owned())
 }
 
-/// An http or https URL that other paths can be put behind: without user name, query and the slash at
-/// its end.
+/// An http or https URL that other paths can be put behind: without user name, query, and the slash
+/// at its end.
 pub fn http_url(text: &str) -> Result<String, Fault> {
     let lower = text.to_ascii_lowercase();
     let rest = ["https://", "http://"].iter().find_map(|scheme| lower.strip_prefix(scheme));

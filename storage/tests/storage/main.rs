@@ -8,3 +8,4 @@ mod images;
 mod kit;
 mod model;
 mod moves;
+mod probe;
