@@ -9,6 +9,7 @@ use rust_decimal::Decimal;
 
 use super::reply::{Reply, Summary};
 use crate::effects::classify;
+use crate::protocol::content::Content;
 use crate::protocol::error::ErrorCode;
 use crate::protocol::json::Json;
 use crate::protocol::llm::{LlmResponse, Usage};
@@ -274,7 +275,7 @@ fn text_of(message: &Message) -> String {
     message
         .content
         .as_ref()
-        .map(|content| content.text())
+        .map(Content::text)
         .unwrap_or_default()
 }
 
