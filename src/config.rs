@@ -81,11 +81,7 @@ pub struct MissingKey {
 
 impl fmt::Display for MissingKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} is not set: models of `{}` cannot be called",
-            self.variable, self.llm
-        )
+        write!(f, "{} is not set: models of `{}` cannot be called", self.variable, self.llm)
     }
 }
 
@@ -150,13 +146,8 @@ impl Config {
     /// The manifest is the one that `--config` or `TURND_CONFIG` names, which must exist, else
     /// `turnd.toml` of the working folder if there is one.
     pub fn load(flags: &Flags, environment: &Lookup<'_>) -> Result<Self, ConfigError> {
-        let named = flags
-            .config
-            .clone()
-            .or_else(|| path_variable(environment, "TURND_CONFIG"));
-        let path = named
-            .clone()
-            .unwrap_or_else(|| PathBuf::from(MANIFEST_PATH));
+        let named = flags.config.clone().or_else(|| path_variable(environment, "TURND_CONFIG"));
+        let path = named.clone().unwrap_or_else(|| PathBuf::from(MANIFEST_PATH));
         let text = match read_manifest(&path) {
             Ok(text) => Some(text),
             Err(ConfigError::Read { source, .. })
@@ -166,11 +157,7 @@ impl Config {
             }
             Err(error) => return Err(error),
         };
-        Self::resolve(
-            flags,
-            environment,
-            text.as_deref().map(|text| (path.as_path(), text)),
-        )
+        Self::resolve(flags, environment, text.as_deref().map(|text| (path.as_path(), text)))
     }
 
     /// Puts together flags, environment, manifest and defaults, in this order of precedence.
@@ -185,10 +172,7 @@ impl Config {
         let mut findings = Vec::new();
         let text = manifest.map_or("", |(_, text)| text);
         let parsed = Manifest::parse(text);
-        let mut variables = Variables {
-            environment,
-            findings: &mut findings,
-        };
+        let mut variables = Variables { environment, findings: &mut findings };
         let listen = variables.listen();
         let public_url = variables.public_url();
         let api_key = variables.secret("TURND_API_KEY", API_KEY_CHARS_MIN);
@@ -199,10 +183,7 @@ impl Config {
             Ok(parsed) => parsed,
             Err(problems) => {
                 let file = manifest.map_or_else(|| Path::new(MANIFEST_PATH), |(file, _)| file);
-                let in_file = |problem| Finding::Manifest {
-                    file: file.to_owned(),
-                    problem,
-                };
+                let in_file = |problem| Finding::Manifest { file: file.to_owned(), problem };
                 findings.splice(..0, problems.into_iter().map(in_file));
                 return Err(ConfigError::Invalid(findings));
             }
@@ -215,11 +196,7 @@ impl Config {
         Ok(Self {
             manifest: manifest.map(|(file, _)| file.to_owned()),
             data,
-            listen: flags
-                .listen
-                .or(listen)
-                .or(parsed.serve.listen)
-                .unwrap_or(LISTEN),
+            listen: flags.listen.or(listen).or(parsed.serve.listen).unwrap_or(LISTEN),
             public_url: public_url.or(parsed.serve.public_url),
             cors_origins: parsed.serve.cors_origins,
             shutdown: parsed.serve.shutdown,
@@ -269,10 +246,7 @@ impl Variables<'_> {
 
     /// The catalogue with the keys of its models, and the keys that are not set.
     fn catalogue(&mut self, manifest: &Manifest) -> (Catalogue, Vec<MissingKey>) {
-        let mut catalogue = Catalogue {
-            agents: manifest.agents.clone(),
-            ..Catalogue::default()
-        };
+        let mut catalogue = Catalogue { agents: manifest.agents.clone(), ..Catalogue::default() };
         let mut missing = Vec::new();
         for (id, llm) in &manifest.llms {
             let mut llm = llm.clone();
@@ -280,10 +254,7 @@ impl Variables<'_> {
                 llm.api_key = self.secret(variable, 1);
             }
             if let Some(variable) = llm.missing_key() {
-                missing.push(MissingKey {
-                    llm: id.clone(),
-                    variable: variable.to_owned(),
-                });
+                missing.push(MissingKey { llm: id.clone(), variable: variable.to_owned() });
             }
             catalogue.llms.insert(id.clone(), llm.into());
         }
@@ -339,15 +310,10 @@ fn set(environment: &Lookup<'_>, name: &str) -> Option<OsString> {
 }
 
 fn read_manifest(path: &Path) -> Result<String, ConfigError> {
-    let unreadable = |source| ConfigError::Read {
-        path: path.to_owned(),
-        source,
-    };
+    let unreadable = |source| ConfigError::Read { path: path.to_owned(), source };
     let file = File::open(path).map_err(unreadable)?;
     let mut bytes = Vec::new();
-    file.take(MANIFEST_BYTES_MAX + 1)
-        .read_to_end(&mut bytes)
-        .map_err(unreadable)?;
+    file.take(MANIFEST_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > MANIFEST_BYTES_MAX {
         return Err(ConfigError::TooLarge(path.to_owned()));
     }
@@ -359,9 +325,7 @@ fn warnings(catalogue: &Catalogue) -> Vec<Warning> {
         .llms
         .iter()
         .filter(|(_, llm)| llm.api_key_env.is_some() && is_plain_http(&llm.base_url));
-    plain
-        .map(|(id, _)| Warning::PlainHttp(id.clone()))
-        .collect()
+    plain.map(|(id, _)| Warning::PlainHttp(id.clone())).collect()
 }
 
 /// Whether a URL leads over an unencrypted way to another machine, as far as its text tells.
@@ -370,10 +334,8 @@ fn is_plain_http(url: &str) -> bool {
         return false;
     };
     let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
-    let local = host == "localhost"
-        || host
-            .parse::<IpAddr>()
-            .is_ok_and(|address| address.is_loopback());
+    let local =
+        host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
     url.scheme_str() == Some("http") && !local
 }
 

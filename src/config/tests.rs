@@ -13,19 +13,13 @@ fn resolve(
 ) -> Result<Config, ConfigError> {
     let variables: BTreeMap<_, _> = variables.iter().copied().collect();
     let environment = |name: &str| variables.get(name).map(OsString::from);
-    Config::resolve(
-        flags,
-        &environment,
-        manifest.map(|text| (Path::new(FILE), text)),
-    )
+    Config::resolve(flags, &environment, manifest.map(|text| (Path::new(FILE), text)))
 }
 
 #[track_caller]
 fn refused(variables: &[(&str, &str)], manifest: &str, expected: &[&str]) {
     let error = resolve(&Flags::default(), variables, Some(manifest)).unwrap_err();
-    let ConfigError::Invalid(findings) = error else {
-        panic!("{error}")
-    };
+    let ConfigError::Invalid(findings) = error else { panic!("{error}") };
     let words: Vec<String> = findings.iter().map(ToString::to_string).collect();
     assert_eq!(words, expected);
 }
@@ -52,18 +46,9 @@ fn a_flag_wins_over_the_environment_and_that_over_the_manifest() {
         ("TURND_PUBLIC_URL", "http://b/"),
         ("STATE_DIRECTORY", "/var/lib/turnd:/other"),
     ];
-    let flags = Flags {
-        listen: "127.0.0.1:3".parse().ok(),
-        data: Some("f".into()),
-        ..Flags::default()
-    };
-    let place = |config: Config| {
-        (
-            config.listen.port(),
-            config.data,
-            config.public_url.unwrap(),
-        )
-    };
+    let flags =
+        Flags { listen: "127.0.0.1:3".parse().ok(), data: Some("f".into()), ..Flags::default() };
+    let place = |config: Config| (config.listen.port(), config.data, config.public_url.unwrap());
 
     let config = resolve(&Flags::default(), &variables[3..], Some(manifest)).unwrap();
     assert_eq!(place(config), (1, "conf/d".into(), "http://a".to_owned()));
@@ -77,11 +62,7 @@ fn a_flag_wins_over_the_environment_and_that_over_the_manifest() {
     let config = resolve(&Flags::default(), &[], Some("data = \"/abs\"")).unwrap();
     assert_eq!(config.data, Path::new("/abs"));
     let config = resolve(&Flags::default(), &[("TURND_DATA", "")], Some(manifest)).unwrap();
-    assert_eq!(
-        config.data,
-        Path::new("conf/d"),
-        "an empty variable is unset"
-    );
+    assert_eq!(config.data, Path::new("conf/d"), "an empty variable is unset");
 }
 
 #[test]
@@ -98,30 +79,16 @@ fn keys_are_read_by_name_and_never_shown() {
     ];
     let config = resolve(&Flags::default(), &variables, Some(manifest)).unwrap();
     let exposed = |secret: &Option<SecretString>| {
-        secret
-            .as_ref()
-            .map(|secret| secret.expose_secret().to_owned())
+        secret.as_ref().map(|secret| secret.expose_secret().to_owned())
     };
-    assert_eq!(
-        exposed(&config.catalogue.llms["openai"].api_key).as_deref(),
-        Some("vendor-key")
-    );
+    assert_eq!(exposed(&config.catalogue.llms["openai"].api_key).as_deref(), Some("vendor-key"));
     assert_eq!(exposed(&config.catalogue.llms["local"].api_key), None);
     assert_eq!(exposed(&config.api_key).as_deref(), Some(key));
-    assert_eq!(
-        exposed(&config.client_token_key).as_deref(),
-        Some(token_key)
-    );
-    assert_eq!(
-        exposed(&config.client_token_key_previous).as_deref(),
-        Some(token_key)
-    );
+    assert_eq!(exposed(&config.client_token_key).as_deref(), Some(token_key));
+    assert_eq!(exposed(&config.client_token_key_previous).as_deref(), Some(token_key));
 
     let missing: Vec<String> = config.missing.iter().map(ToString::to_string).collect();
-    assert_eq!(
-        missing,
-        ["ANTHROPIC_API_KEY is not set: models of `claude` cannot be called"]
-    );
+    assert_eq!(missing, ["ANTHROPIC_API_KEY is not set: models of `claude` cannot be called"]);
 
     let shown = format!("{config:?}");
     for secret in ["vendor-key", key, token_key] {
@@ -169,19 +136,13 @@ fn problems_of_file_and_environment_come_together() {
 fn a_key_that_goes_over_plain_http_to_another_machine_is_warned_of() {
     let warnings = |url: &str| {
         let text = format!("[llm.a]\ntype = \"openai\"\napi_key_env = \"K\"\nbase_url = \"{url}\"");
-        resolve(&Flags::default(), &[], Some(&text))
-            .unwrap()
-            .warnings
-            .len()
+        resolve(&Flags::default(), &[], Some(&text)).unwrap().warnings.len()
     };
     assert_eq!(warnings("http://10.0.0.1/v1"), 1);
     assert_eq!(warnings("HTTP://models.example"), 1);
-    for url in [
-        "https://models.example",
-        "http://localhost:1",
-        "http://127.0.0.2",
-        "http://[::1]:1",
-    ] {
+    for url in
+        ["https://models.example", "http://localhost:1", "http://127.0.0.2", "http://[::1]:1"]
+    {
         assert_eq!(warnings(url), 0, "{url}");
     }
 }
@@ -190,27 +151,15 @@ fn a_key_that_goes_over_plain_http_to_another_machine_is_warned_of() {
 fn a_manifest_that_is_named_must_be_there() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("my.toml");
-    let flags = Flags {
-        config: Some(path.clone()),
-        ..Flags::default()
-    };
+    let flags = Flags { config: Some(path.clone()), ..Flags::default() };
     let variable = |name: &str| (name == "TURND_CONFIG").then(|| path.clone().into_os_string());
 
     let error = Config::load(&flags, &|_| None).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        format!("cannot read the manifest {}", path.display())
-    );
-    assert!(matches!(
-        Config::load(&Flags::default(), &variable),
-        Err(ConfigError::Read { .. })
-    ));
+    assert_eq!(error.to_string(), format!("cannot read the manifest {}", path.display()));
+    assert!(matches!(Config::load(&Flags::default(), &variable), Err(ConfigError::Read { .. })));
 
     std::fs::write(&path, "name = \"shop\"\ndata = \"d\"").unwrap();
-    for config in [
-        Config::load(&flags, &|_| None),
-        Config::load(&Flags::default(), &variable),
-    ] {
+    for config in [Config::load(&flags, &|_| None), Config::load(&Flags::default(), &variable)] {
         let config = config.unwrap();
         assert_eq!(config.name.as_deref(), Some("shop"));
         assert_eq!(config.data, folder.path().join("d"));
@@ -218,13 +167,7 @@ fn a_manifest_that_is_named_must_be_there() {
     }
 
     std::fs::write(&path, [0xff, 0xfe]).unwrap();
-    assert!(matches!(
-        Config::load(&flags, &|_| None),
-        Err(ConfigError::NotText(_))
-    ));
+    assert!(matches!(Config::load(&flags, &|_| None), Err(ConfigError::NotText(_))));
     std::fs::write(&path, "#".repeat(1024 * 1024 + 1)).unwrap();
-    assert!(matches!(
-        Config::load(&flags, &|_| None),
-        Err(ConfigError::TooLarge(_))
-    ));
+    assert!(matches!(Config::load(&flags, &|_| None), Err(ConfigError::TooLarge(_))));
 }

@@ -4,7 +4,11 @@
 //! closes its connection.
 
 mod classify;
+mod egress;
+mod exchange;
 pub mod llm;
+
+use std::time::Duration;
 
 use rust_decimal::Decimal;
 
@@ -12,6 +16,8 @@ use crate::control::agents::{Llm, LlmKind};
 use crate::ids::CallId;
 use crate::protocol::llm::{Cost, LlmResponse, Usage};
 use crate::session::{CallFailure, ModelCall};
+use egress::Egress;
+use llm::Line;
 use llm::reply::Reply;
 
 /// What an event holds beside the answer it records.
@@ -37,6 +43,7 @@ pub enum Delta<'a> {
 /// Performs effects; cheap to clone, its connections are shared.
 #[derive(Debug, Clone)]
 pub struct Executors {
+    egress: Egress,
     bounds: Bounds,
 }
 
@@ -46,17 +53,31 @@ pub struct Executors {
 pub struct Bounds {
     /// The JSON of one answer; it becomes part of one event (S56).
     pub answer_bytes_max: usize,
+    pub connect_max: Duration,
+    /// From the request to the head of an answer that streams.
+    pub streamed_head_max: Duration,
+    /// The same for an answer in one piece, whose head comes when all of it is written.
+    pub whole_head_max: Duration,
+    /// Between two pieces of an answer.
+    pub idle_max: Duration,
 }
 
 impl Bounds {
+    /// The standard ones, for a log whose events are at most `event_bytes_max` long.
     pub fn new(event_bytes_max: usize) -> Self {
-        Self { answer_bytes_max: event_bytes_max.saturating_sub(EVENT_ENVELOPE_BYTES) }
+        Self {
+            answer_bytes_max: event_bytes_max.saturating_sub(EVENT_ENVELOPE_BYTES),
+            connect_max: Duration::from_secs(5),
+            streamed_head_max: Duration::from_mins(1),
+            whole_head_max: Duration::from_mins(10),
+            idle_max: Duration::from_mins(1),
+        }
     }
 }
 
 impl Executors {
     pub fn new(bounds: Bounds) -> Self {
-        Self { bounds }
+        Self { egress: Egress::new(bounds.connect_max), bounds }
     }
 
     /// One attempt of a model call. Shows pieces through `deltas` only if the call streams; what
@@ -70,10 +91,12 @@ impl Executors {
     ) -> Result<LlmResponse, CallFailure> {
         let mut unseen = |_: Delta<'_>| {};
         let deltas = if call.stream { deltas } else { &mut unseen };
+        let line = Line { egress: &self.egress, bounds: &self.bounds };
         let reply = Reply::new(call, self.bounds.answer_bytes_max, deltas);
         let mut response = match llm.kind {
             LlmKind::Demo => llm::demo::answer(system, call, reply).await,
-            LlmKind::OpenAi | LlmKind::Anthropic => Err(classify::no_adapter()),
+            LlmKind::OpenAi => llm::openai::answer(line, llm, system, call, reply).await,
+            LlmKind::Anthropic => llm::anthropic::answer(line, llm, system, call, reply).await,
         }?;
         if response.cost.is_none() {
             response.cost = Some(priced(llm, &call.model, response.usage));
@@ -96,3 +119,6 @@ fn priced(llm: &Llm, model: &str, usage: Option<Usage>) -> Cost {
         .saturating_add(part(usage.output_tokens, price.output));
     Cost(total.normalize())
 }
+
+#[cfg(test)]
+mod tests;

@@ -60,17 +60,10 @@ fn json_says_the_same() {
 
 #[test]
 fn a_file_that_cannot_be_read_is_a_problem() {
-    let flags = Flags {
-        config: Some("no/such/file".into()),
-        ..Flags::default()
-    };
+    let flags = Flags { config: Some("no/such/file".into()), ..Flags::default() };
     let report = Report::of(Config::load(&flags, &|_| None));
     assert!(!report.ok);
-    assert!(
-        report
-            .text()
-            .starts_with("cannot read the manifest no/such/file: ")
-    );
+    assert!(report.text().starts_with("cannot read the manifest no/such/file: "));
 }
 
 #[test]
@@ -78,15 +71,8 @@ fn lines_fit_a_terminal_and_lose_no_word() {
     let text = report("[serve]\ncors_origins = [\"a/b\"]\n").text();
     let wrapped = wrap(&text);
     assert!(text.lines().any(|line| line.chars().count() > COLUMNS));
-    assert!(
-        wrapped.lines().all(|line| line.chars().count() <= COLUMNS),
-        "{wrapped}"
-    );
-    let words = |text: &str| {
-        text.split_whitespace()
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
-    };
+    assert!(wrapped.lines().all(|line| line.chars().count() <= COLUMNS), "{wrapped}");
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(words(&wrapped), words(&text));
 }
 

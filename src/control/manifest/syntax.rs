@@ -31,14 +31,9 @@ pub(super) fn parse<'i>(text: &'i str, problems: &Problems<'_>) -> Option<DeTabl
 /// Reports every value that is plainly a credential, wherever it stands.
 pub(super) fn find_secrets(tree: &DeTable<'_>, problems: &Problems<'_>) {
     for (key, value) in tree {
-<<<<<<< HEAD
-        let kind = if key.get_ref() == "llm" { Kind::Llm } else { Kind::Top };
-        find_in(value.get_ref(), value.span().start, &join("", key.get_ref()), kind, problems);
-=======
         let in_llm = key.get_ref() == "llm";
         let named_by = secret_named_by(if in_llm { Kind::Llm } else { Kind::Top });
         find_in(value, &join("", key.get_ref()), named_by, problems);
->>>>>>> control
     }
 }
 
@@ -86,13 +81,8 @@ fn duplicate_key(text: &str, headers: &[(usize, String)], error: &Error) -> Opti
     if written.starts_with('[') {
         return Some(written.trim_start_matches('[').trim().to_owned());
     }
-<<<<<<< HEAD
-    let header = headers(tree, "").into_iter().filter(|(at, _)| *at < span.start).max();
-    Some(match header {
-=======
     let above = headers.partition_point(|(at, _)| *at < span.start);
     Some(match headers.get(..above).and_then(<[_]>::last) {
->>>>>>> control
         Some((_, path)) => format!("{path}.{written}"),
         None => written.to_owned(),
     })

@@ -9,6 +9,7 @@ use rust_decimal::Decimal;
 
 use super::reply::{Reply, Summary};
 use crate::effects::classify;
+use crate::protocol::content::Content;
 use crate::protocol::error::ErrorCode;
 use crate::protocol::json::Json;
 use crate::protocol::llm::{LlmResponse, Usage};
@@ -232,7 +233,7 @@ fn tool_name<'c>(call: &'c ModelCall, result: &'c Message) -> &'c str {
 }
 
 fn text_of(message: &Message) -> String {
-    message.content.as_ref().map(|content| content.text()).unwrap_or_default()
+    message.content.as_ref().map(Content::text).unwrap_or_default()
 }
 
 fn words(text: &str) -> u64 {

@@ -15,7 +15,7 @@ pub const CALLS_MAX: usize = 128;
 const CALL_OVERHEAD_BYTES: usize = 96;
 
 pub struct Reply<'a> {
-    reply_id: &'a MessageId,
+    message: &'a MessageId,
     model: &'a str,
     deltas: &'a mut (dyn FnMut(Delta<'_>) + Send),
     bytes_max: usize,
@@ -41,7 +41,7 @@ impl<'a> Reply<'a> {
         deltas: &'a mut (dyn FnMut(Delta<'_>) + Send),
     ) -> Self {
         Self {
-            reply_id: &call.reply_id,
+            message: &call.reply_id,
             model: &call.model,
             deltas,
             bytes_max,
@@ -75,7 +75,7 @@ impl<'a> Reply<'a> {
             return Err(classify::too_many_calls(CALLS_MAX));
         }
         self.grow(name.len() + CALL_OVERHEAD_BYTES)?;
-        let id = tool_call_id(self.reply_id, index);
+        let id = tool_call_id(self.message, index);
         let shown = (!name.is_empty()).then_some(name);
         (self.deltas)(Delta::ToolCall { index, id: &id, name: shown, arguments: None });
         self.calls.push(ToolCall {

@@ -8,4 +8,3 @@ mod images;
 mod kit;
 mod model;
 mod moves;
-mod probe;

@@ -14,12 +14,7 @@ fn deep_nesting_is_refused_and_not_followed() {
         format!("a = {}", "{ a = ".repeat(50_000)),
     ];
     for text in texts {
-        assert!(
-            problems(&text)
-                .iter()
-                .any(|problem| problem.contains("not TOML")),
-            "{text:.20}"
-        );
+        assert!(problems(&text).iter().any(|problem| problem.contains("not TOML")), "{text:.20}");
     }
     let path = vec!["a"; 79].join(".");
     let levels = format!("{path} = {{ ").repeat(79);

@@ -67,41 +67,19 @@ fn addresses_urls_and_origins_are_checked() {
     parsed("[serve]\nlisten = \"[::1]:0\"");
 
     let url = "2: serve.public_url: must be an http:// or https:// URL, without a query";
-    for text in [
-        "ftp://a",
-        "a.b",
-        "https://",
-        "https://a/?q",
-        "https://a/#f",
-        "https://a b",
-    ] {
+    for text in ["ftp://a", "a.b", "https://", "https://a/?q", "https://a/#f", "https://a b"] {
         refused(&format!("[serve]\npublic_url = \"{text}\""), &[url]);
     }
-    for text in [
-        "https://user:word@a.b/",
-        "HTTPS://user@a.b",
-        "http://a:b@",
-        "https://@a",
-    ] {
+    for text in ["https://user:word@a.b/", "HTTPS://user@a.b", "http://a:b@", "https://@a"] {
         let expected = "2: serve.public_url: must not hold a user name or password";
         refused(&format!("[serve]\npublic_url = \"{text}\""), &[expected]);
     }
     let manifest = parsed("[serve]\npublic_url = \"https://a.b/chat@home/\"");
-    assert_eq!(
-        manifest.serve.public_url.as_deref(),
-        Some("https://a.b/chat@home")
-    );
+    assert_eq!(manifest.serve.public_url.as_deref(), Some("https://a.b/chat@home"));
 
     let origin = "2: serve.cors_origins[0]: \
                   must be \"*\" or an origin such as https://example.com, without a path";
-    for text in [
-        "https://a.b/",
-        "a.b",
-        "https://",
-        "null",
-        "https://*.a b",
-        "://a",
-    ] {
+    for text in ["https://a.b/", "a.b", "https://", "null", "https://*.a b", "://a"] {
         refused(&format!("[serve]\ncors_origins = [\"{text}\"]"), &[origin]);
     }
     refused(
@@ -110,10 +88,7 @@ fn addresses_urls_and_origins_are_checked() {
     );
     let manifest =
         parsed("[serve]\ncors_origins = [\"capacitor://Localhost\", \"http://[::1]:3000\"]");
-    assert_eq!(
-        manifest.serve.cors_origins,
-        ["capacitor://localhost", "http://[::1]:3000"]
-    );
+    assert_eq!(manifest.serve.cors_origins, ["capacitor://localhost", "http://[::1]:3000"]);
 }
 
 #[test]
@@ -122,10 +97,7 @@ fn a_model_block_says_its_type_and_nothing_useless() {
         "[llm.a]\nbase_url = \"http://a\"",
         &["1: llm.a: missing: `type`, one of \"demo\", \"openai\", \"anthropic\""],
     );
-    refused(
-        "[llm.a]\ntype = \"opneai\"",
-        &["2: llm.a.type: no such type; did you mean `openai`?"],
-    );
+    refused("[llm.a]\ntype = \"opneai\"", &["2: llm.a.type: no such type; did you mean `openai`?"]);
     refused(
         "[llm.a]\ntype = \"bedrock\"",
         &["2: llm.a.type: no such type; known: `demo`, `openai`, `anthropic`"],
@@ -154,16 +126,10 @@ fn a_vendors_key_goes_to_the_vendor_only() {
         let manifest = parsed(&format!("[llm.a]\n{lines}"));
         manifest.llms["a"].api_key_env.clone()
     };
-    assert_eq!(
-        variable("type = \"anthropic\"").as_deref(),
-        Some("ANTHROPIC_API_KEY")
-    );
+    assert_eq!(variable("type = \"anthropic\"").as_deref(), Some("ANTHROPIC_API_KEY"));
     let vendor = "type = \"openai\"\nbase_url = \"https://api.openai.com/v1/\"";
     assert_eq!(variable(vendor).as_deref(), Some("OPENAI_API_KEY"));
-    assert_eq!(
-        variable("type = \"openai\"\nbase_url = \"https://other.example/v1\""),
-        None
-    );
+    assert_eq!(variable("type = \"openai\"\nbase_url = \"https://other.example/v1\""), None);
     let named = "type = \"openai\"\nbase_url = \"https://other.example\"\napi_key_env = \"OTHER\"";
     assert_eq!(variable(named).as_deref(), Some("OTHER"));
 }
@@ -171,32 +137,17 @@ fn a_vendors_key_goes_to_the_vendor_only() {
 #[test]
 fn prices_are_exact_and_bounded() {
     let price = |text: &str| format!("[llm.a]\ntype = \"openai\"\nprice.m = {text}");
-    let manifest = parsed(&price(
-        "{ input = 0.1, output = 1_000.000_001, cached_input = 5e-2 }",
-    ));
+    let manifest = parsed(&price("{ input = 0.1, output = 1_000.000_001, cached_input = 5e-2 }"));
     let read = manifest.llms["a"].prices["m"];
     assert_eq!(read.input.to_string(), "0.1");
     assert_eq!(read.output.to_string(), "1000.000001");
-    assert_eq!(
-        read.cached_input.map(|price| price.to_string()).as_deref(),
-        Some("0.05")
-    );
+    assert_eq!(read.cached_input.map(|price| price.to_string()).as_deref(), Some("0.05"));
 
     let incomplete = "3: llm.a.price.m: missing: a price is `{ input = .., output = .. }`";
     refused(&price("{ input = 1 }"), &[incomplete]);
-    for wrong in [
-        "-1",
-        "nan",
-        "inf",
-        "1000001",
-        "1e400",
-        "0.00000000000000000000000000001",
-    ] {
+    for wrong in ["-1", "nan", "inf", "1000001", "1e400", "0.00000000000000000000000000001"] {
         let expected = "3: llm.a.price.m.input: must be a number of dollars from 0 to 1000000";
-        refused(
-            &price(&format!("{{ input = {wrong}, output = 1 }}")),
-            &[expected],
-        );
+        refused(&price(&format!("{{ input = {wrong}, output = 1 }}")), &[expected]);
     }
     refused(
         &price("{ input = \"1\", output = 1 }"),
@@ -239,22 +190,10 @@ fn retry_policies_are_bounded() {
         |text: &str| format!("[agent.a]\nllm = \"demo\"\nmodel = \"demo\"\nretry.llm.{text}");
     let cases = [
         ("max_retries = 0", "max_retries: must be 1 to 100"),
-        (
-            "timeout_secs = 0",
-            "timeout_secs: must be a number of seconds from 0.001 to 604800",
-        ),
-        (
-            "timeout_secs = -1",
-            "timeout_secs: must be a number of seconds, or \"never\"",
-        ),
-        (
-            "timeout_secs = \"soon\"",
-            "timeout_secs: must be a number of seconds, or \"never\"",
-        ),
-        (
-            "timeout_secs = false",
-            "timeout_secs: must be a number of seconds, or \"never\"",
-        ),
+        ("timeout_secs = 0", "timeout_secs: must be a number of seconds from 0.001 to 604800"),
+        ("timeout_secs = -1", "timeout_secs: must be a number of seconds, or \"never\""),
+        ("timeout_secs = \"soon\"", "timeout_secs: must be a number of seconds, or \"never\""),
+        ("timeout_secs = false", "timeout_secs: must be a number of seconds, or \"never\""),
         (
             "backoff_base_secs = -0.5",
             "backoff_base_secs: must be a number of seconds from 0 to 604800",
@@ -267,16 +206,10 @@ fn retry_policies_are_bounded() {
             "backoff_max_secs = nan",
             "backoff_max_secs: must be a number of seconds from 0 to 604800",
         ),
-        (
-            "backoff_max_secs = \"1\"",
-            "backoff_max_secs: must be a number of seconds, not a string",
-        ),
+        ("backoff_max_secs = \"1\"", "backoff_max_secs: must be a number of seconds, not a string"),
     ];
     for (text, expected) in cases {
-        refused(
-            &policy(text),
-            &[&format!("4: agent.a.retry.llm.{expected}")],
-        );
+        refused(&policy(text), &[&format!("4: agent.a.retry.llm.{expected}")]);
     }
     let manifest = parsed(&policy("timeout_secs = 0.25"));
     let timeout = manifest.agents["a"].config.retry.timeout_secs;
