@@ -35,14 +35,20 @@ pub(crate) fn encode(key: &[u8], head: &StoredHead) -> Vec<u8> {
 
 pub(crate) fn decode(key: &[u8], bytes: &[u8]) -> Result<StoredHead, Error> {
     let read = || {
-        let (body, mut stored) = bytes.split_last_chunk::<4>().map(|(a, b)| (a, b.as_slice()))?;
+        let (body, mut stored) = bytes
+            .split_last_chunk::<4>()
+            .map(|(a, b)| (a, b.as_slice()))?;
         if stored.try_get_u32_le().ok()? != checksum(key, body) {
             return None;
         }
         let mut fields = body;
         let last_seq = fields.try_get_u64_le().ok()?;
         let owes = fields.try_get_u8().ok()? & FLAG_OWES != 0;
-        Some(StoredHead { last_seq, summary: Bytes::copy_from_slice(fields), owes })
+        Some(StoredHead {
+            last_seq,
+            summary: Bytes::copy_from_slice(fields),
+            owes,
+        })
     };
     read().ok_or_else(|| Error::damaged(key, "its head does not match its checksum"))
 }
@@ -56,18 +62,24 @@ fn checksum(key: &[u8], body: &[u8]) -> u32 {
 
 /// The archived head of a key.
 pub(crate) fn head(archive: &Database, key: &[u8]) -> Result<Option<StoredHead>, Error> {
-    let txn = archive.begin_read().map_err(|error| Error::database("read a head", error))?;
+    let txn = archive
+        .begin_read()
+        .map_err(|error| Error::database("read a head", error))?;
     head_in(&txn, key)
 }
 
 pub(crate) fn head_in(txn: &ReadTransaction, key: &[u8]) -> Result<Option<StoredHead>, Error> {
     let failed = |source| Error::database("read a head", source);
-    let heads = txn.open_table(HEADS).map_err(|error| failed(redb::Error::from(error)))?;
+    let heads = txn
+        .open_table(HEADS)
+        .map_err(|error| failed(redb::Error::from(error)))?;
     if let Some(bytes) = heads.get(key).map_err(|error| failed(error.into()))? {
         return decode(key, bytes.value()).map(Some);
     }
     // A key without a head must have no segments either: else the head's row is what is damaged.
-    let segments = txn.open_table(SEGMENTS).map_err(|error| failed(error.into()))?;
+    let segments = txn
+        .open_table(SEGMENTS)
+        .map_err(|error| failed(error.into()))?;
     let mut of_key = segments
         .range((key, 0)..=(key, u64::MAX))
         .map_err(|error| failed(error.into()))?;
@@ -94,5 +106,8 @@ pub(crate) fn owing(
         Ok(())
     };
     read(&mut latest).map_err(|source| Error::database("read what is owed", source))?;
-    Ok(latest.into_iter().filter_map(|(key, owes)| owes.then_some(key)).collect())
+    Ok(latest
+        .into_iter()
+        .filter_map(|(key, owes)| owes.then_some(key))
+        .collect())
 }

@@ -61,6 +61,7 @@ pub(crate) fn create_in_archive(archive: &Database) -> Result<(), Error> {
 }
 
 fn count(database: &Database) -> Result<usize, Error> {
-    let count = || -> Result<usize, redb::Error> { Ok(database.begin_read()?.list_tables()?.count()) };
+    let count =
+        || -> Result<usize, redb::Error> { Ok(database.begin_read()?.list_tables()?.count()) };
     count().map_err(|source| Error::database("list the tables", source))
 }
