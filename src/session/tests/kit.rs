@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 pub(crate) use ledger::Ledger;
 pub(crate) use words::*;
 
-use crate::ids::{CallId, SessionKey};
+use crate::ids::CallId;
 use crate::protocol::agent::AgentConfig;
 use crate::protocol::event::{Event, Payload};
 use crate::session::{CallFailure, Command, Effect, ModelOutcome, Rejection, Session, Step};
@@ -20,6 +20,8 @@ use crate::time::Timestamp;
 pub(crate) struct Conversation {
     pub(crate) session: Session,
     pub(crate) log: Vec<Event>,
+    /// The log as storage has it.
+    stored: Vec<Vec<u8>>,
     pub(crate) agent: AgentConfig,
     pub(crate) now: Timestamp,
     /// The session again, folded from the log event by event.
@@ -37,6 +39,7 @@ impl Conversation {
         Self {
             session: Session::new(key.clone()),
             log: Vec::new(),
+            stored: Vec::new(),
             agent: agent(),
             now: start(),
             replayed: Session::new(key.clone()),
@@ -77,7 +80,9 @@ impl Conversation {
         for event in &step.events {
             self.ledger.observe(event);
             self.replayed.evolve(event);
-            self.reread.evolve(&reread(self.session.key(), event));
+            let stored = event.encode(&self.session.key().session);
+            self.reread.evolve(&decoded(&stored));
+            self.stored.push(stored);
             if let Payload::LlmCallCompleted(completed) = &event.payload {
                 self.asked
                     .remove(&(completed.id.clone(), completed.attempt));
@@ -109,7 +114,7 @@ impl Conversation {
     /// The process ends and another reads the log from its stored bytes.
     pub(crate) fn restart(&mut self) {
         let key = self.session.key().clone();
-        let events: Vec<Event> = self.log.iter().map(|event| reread(&key, event)).collect();
+        let events: Vec<Event> = self.stored.iter().map(|stored| decoded(stored)).collect();
         let session = Session::replay(key, &events);
         invariants::invariant_replay_equals_live(&session, &self.session);
         self.session = session;
@@ -185,16 +190,14 @@ impl Conversation {
 impl Drop for Conversation {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            for event in &self.log {
-                let line = event.encode(&self.session.key().session);
-                eprintln!("{}", String::from_utf8_lossy(&line));
+            for stored in &self.stored {
+                eprintln!("{}", String::from_utf8_lossy(stored));
             }
         }
     }
 }
 
-fn reread(key: &SessionKey, event: &Event) -> Event {
-    let stored = event.encode(&key.session);
-    Event::decode(&stored)
-        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&stored)))
+fn decoded(stored: &[u8]) -> Event {
+    Event::decode(stored)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(stored)))
 }

@@ -6,14 +6,14 @@ use proptest::prelude::*;
 use proptest::test_runner::Config;
 
 use self::draw::Draw;
-use super::kit::Conversation;
+use super::kit::{Conversation, answer, settle};
 use super::model::Model;
 use crate::session::Command;
 
 /// Enough for every kind of command to meet every state; `PROPTEST_CASES` asks for more.
-const CASES: u32 = 2000;
+const CASES: u32 = 1500;
 /// Most bytes of one conversation: some 60 steps.
-const BYTES_MAX: usize = 400;
+const BYTES_MAX: usize = 250;
 
 /// Reads `bytes` as a conversation and checks every step of it.
 pub(crate) fn run(bytes: &[u8]) {
@@ -30,9 +30,10 @@ pub(crate) fn run(bytes: &[u8]) {
 fn step(draw: &mut Draw<'_>, conversation: &mut Conversation, model: &mut Model) {
     conversation.now = draw.time(conversation);
     let command = match draw.below(20) {
-        0..6 => draw.submit(conversation).into(),
-        6..13 => draw.settle(conversation),
-        13..16 => draw.wake(conversation),
+        0..9 => natural(draw, conversation),
+        9..13 => draw.submit(conversation).into(),
+        13..15 => draw.settle(conversation),
+        15 => draw.wake(conversation),
         16 => {
             conversation.restart();
             Command::Recover
@@ -45,6 +46,20 @@ fn step(draw: &mut Draw<'_>, conversation: &mut Conversation, model: &mut Model)
         }
     };
     follow(command, conversation, model);
+}
+
+/// What moves the conversation on.
+fn natural(draw: &mut Draw<'_>, conversation: &mut Conversation) -> Command {
+    let session = &conversation.session;
+    if !session.owes() {
+        return draw.submit(conversation).into();
+    }
+    if session.outstanding().is_empty() {
+        conversation.now = session.wake_at().expect("a retry is timed");
+        return draw.wake(conversation);
+    }
+    let (id, attempt) = conversation.open();
+    settle(id, attempt, draw.outcome())
 }
 
 fn follow(command: Command, conversation: &mut Conversation, model: &mut Model) {
@@ -60,7 +75,7 @@ fn finish(conversation: &mut Conversation, model: &mut Model) {
             conversation.now = conversation.session.wake_at().expect("a retry is timed");
             Command::Wake { streamed: vec![] }
         } else {
-            super::kit::settle(id, attempt, super::kit::answer("the end"))
+            settle(id, attempt, answer("the end"))
         };
         follow(command, conversation, model);
     }

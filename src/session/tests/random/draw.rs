@@ -138,7 +138,7 @@ impl<'a> Draw<'a> {
         settle(id, attempt, outcome)
     }
 
-    fn outcome(&mut self) -> ModelOutcome {
+    pub(super) fn outcome(&mut self) -> ModelOutcome {
         let streamed = self.one_in(2);
         let wait = Duration::from_secs(self.of(&[0, 1, 10, 3600]));
         let mut outcome = match self.below(10) {
