@@ -35,10 +35,7 @@ pub(crate) fn run(shared: Arc<Shared>, journal_jobs: mpsc::Sender<Job>) {
     let failure = match outcome {
         Ok(Ok(())) => None,
         Ok(Err(error)) => Some(format!("a commit of the archive failed: {}", chain(&error))),
-        Err(panic) => Some(format!(
-            "the archive's writer panicked: {}",
-            panic_text(&*panic)
-        )),
+        Err(panic) => Some(format!("the archive's writer panicked: {}", panic_text(&*panic))),
     };
     if let Some(reason) = failure {
         archiver.shared.fail(&reason);
@@ -86,8 +83,7 @@ impl Archiver {
             self.target = self.target.max(last_row);
         }
         let target = self.target;
-        self.settles
-            .extend(work.settles.into_iter().map(|reply| (target, reply)));
+        self.settles.extend(work.settles.into_iter().map(|reply| (target, reply)));
     }
 
     fn answer_settles(&mut self) {
@@ -105,9 +101,7 @@ impl Archiver {
         }
         if let Some(reason) = self.shared.failed() {
             for job in self.documents.drain(..) {
-                let _ = job.reply.send(Err(Error::Poisoned {
-                    reason: Arc::clone(&reason),
-                }));
+                let _ = job.reply.send(Err(Error::Poisoned { reason: Arc::clone(&reason) }));
             }
             return Ok(());
         }
@@ -161,10 +155,7 @@ impl Archiver {
                 if bytes > STEP_BYTES && !rows.is_empty() {
                     break;
                 }
-                rows.push(StoredRow {
-                    row: row.value(),
-                    bytes: value.value().to_vec(),
-                });
+                rows.push(StoredRow { row: row.value(), bytes: value.value().to_vec() });
             }
             Ok(rows)
         };

@@ -19,11 +19,7 @@ pub enum Error {
         "the data directory {} has storage format {found}, this program reads format {supported}",
         dir.display()
     )]
-    Format {
-        dir: PathBuf,
-        found: String,
-        supported: String,
-    },
+    Format { dir: PathBuf, found: String, supported: String },
 
     /// A file that belongs to an existing store is not there. Nothing was changed.
     #[error("the file {} is missing from an existing data directory", path.display())]
@@ -31,18 +27,11 @@ pub enum Error {
 
     /// A file or directory could not be created, read, or synced.
     #[error("cannot {action} {}", path.display())]
-    File {
-        action: &'static str,
-        path: PathBuf,
-        source: io::Error,
-    },
+    File { action: &'static str, path: PathBuf, source: io::Error },
 
     /// The database library could not open or read a file.
     #[error("cannot {action}")]
-    Database {
-        action: &'static str,
-        source: Box<redb::Error>,
-    },
+    Database { action: &'static str, source: Box<redb::Error> },
 
     /// The append does not continue its key's log. Nothing was written.
     #[error("an append must start at seq {expected}, not {got}")]
@@ -50,11 +39,7 @@ pub enum Error {
 
     /// A key, an append or a document is larger than the store takes. Nothing was written.
     #[error("{what} of {bytes} bytes is larger than the {bytes_max} bytes allowed")]
-    TooLarge {
-        what: &'static str,
-        bytes: u64,
-        bytes_max: u64,
-    },
+    TooLarge { what: &'static str, bytes: u64, bytes_max: u64 },
 
     /// The journal is full and the archive has not caught up in time. Nothing was written; try again later.
     #[error("the journal is full")]
@@ -81,17 +66,11 @@ pub enum Error {
 
 impl Error {
     pub(crate) fn database(action: &'static str, source: impl Into<redb::Error>) -> Self {
-        Self::Database {
-            action,
-            source: Box::new(source.into()),
-        }
+        Self::Database { action, source: Box::new(source.into()) }
     }
 
     pub(crate) fn damaged(name: &[u8], what: &'static str) -> Self {
-        Self::Damaged {
-            name: name.into(),
-            what,
-        }
+        Self::Damaged { name: name.into(), what }
     }
 }
 

@@ -61,9 +61,7 @@ impl Index {
         let mut index = Self::default();
         index.load_quarantine(archive)?;
         let scan = |source| Error::database("scan the journal", source);
-        let txn = journal
-            .begin_read()
-            .map_err(|error| scan(redb::Error::from(error)))?;
+        let txn = journal.begin_read().map_err(|error| scan(redb::Error::from(error)))?;
         let table = txn.open_table(ROWS).map_err(|error| scan(error.into()))?;
         for entry in table.iter().map_err(|error| scan(error.into()))? {
             let (row, bytes) = entry.map_err(|error| scan(error.into()))?;
@@ -97,9 +95,7 @@ impl Index {
                     };
                     self.add_run(run.key, at, run.head.map(|head| head.owes));
                 }
-                Found::Damaged {
-                    offset, key_hash, ..
-                } => {
+                Found::Damaged { offset, key_hash, .. } => {
                     tracing::error!(row, offset, key_hash, "a run of the journal is damaged");
                     self.damaged.insert(key_hash);
                 }
@@ -110,13 +106,7 @@ impl Index {
 
     pub(crate) fn begin_row(&mut self, row: u64, bytes: u64) {
         self.bytes += bytes;
-        self.rows.insert(
-            row,
-            Row {
-                bytes,
-                keys: Vec::new(),
-            },
-        );
+        self.rows.insert(row, Row { bytes, keys: Vec::new() });
     }
 
     /// Adds a run to the row begun last. A run that leaves a gap marks its key as damaged.
@@ -129,14 +119,9 @@ impl Index {
             row.get_mut().keys.push(Arc::clone(&key));
         }
         let hash = record::key_hash(&key);
-        let entry = self.keys.entry(key).or_insert_with(|| KeyRuns {
-            runs: VecDeque::new(),
-            owes: false,
-        });
-        if entry
-            .last_seq()
-            .is_some_and(|last| last + 1 != at.first_seq)
-        {
+        let entry =
+            self.keys.entry(key).or_insert_with(|| KeyRuns { runs: VecDeque::new(), owes: false });
+        if entry.last_seq().is_some_and(|last| last + 1 != at.first_seq) {
             self.damaged.insert(hash);
         }
         entry.runs.push_back(at);
@@ -175,10 +160,7 @@ impl Index {
 
     /// Keys of the journal with what their latest head owes.
     pub(crate) fn owing(&self) -> BTreeMap<Arc<[u8]>, bool> {
-        self.keys
-            .iter()
-            .map(|(key, runs)| (Arc::clone(key), runs.owes))
-            .collect()
+        self.keys.iter().map(|(key, runs)| (Arc::clone(key), runs.owes)).collect()
     }
 
     pub(crate) fn is_damaged(&self, key: &[u8]) -> bool {

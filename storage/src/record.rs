@@ -85,11 +85,7 @@ impl<'a> Records<'a> {
         if self.checksum.event(self.seq, event) != checksum {
             return Err(damaged("an event does not match its checksum"));
         }
-        let record = Record {
-            seq: self.seq,
-            offset: self.bytes - rest.len(),
-            event,
-        };
+        let record = Record { seq: self.seq, offset: self.bytes - rest.len(), event };
         self.rest = after;
         self.seq += 1;
         self.left -= 1;

@@ -37,11 +37,7 @@ pub(crate) struct NewHead<'a> {
 
 impl NewRun<'_> {
     fn bytes(&self) -> usize {
-        let events: usize = self
-            .events
-            .iter()
-            .map(|event| RECORD_BYTES + event.len())
-            .sum();
+        let events: usize = self.events.iter().map(|event| RECORD_BYTES + event.len()).sum();
         RUN_HEADER_BYTES + self.key.len() + self.summary().len() + events
     }
 
@@ -57,11 +53,7 @@ pub(crate) fn run_overhead(key: &[u8], summary: &[u8]) -> usize {
 
 /// The length of the row that holds these runs.
 pub(crate) fn row_bytes(runs: &[NewRun]) -> usize {
-    ROW_HEADER_BYTES
-        + runs
-            .iter()
-            .map(|run| ENTRY_BYTES + run.bytes())
-            .sum::<usize>()
+    ROW_HEADER_BYTES + runs.iter().map(|run| ENTRY_BYTES + run.bytes()).sum::<usize>()
 }
 
 /// Writes the row into `out`, which is exactly [`row_bytes`] long. Returns where each run starts.
@@ -198,34 +190,22 @@ fn decode_by_directory<'a>(bytes: &'a [u8], entries: &[Entry]) -> Vec<Found<'a>>
     let ends = entries.iter().skip(1).map(|entry| entry.offset as usize);
     let ends = ends.chain([bytes.len()]);
     let found =
-        entries
-            .iter()
-            .zip(ends)
-            .map(
-                |(&Entry { offset, key_hash }, end)| match decode_run(bytes, offset) {
-                    Some(run) if record::key_hash(run.key) == key_hash => Found::Run(run),
-                    Some(_) | None => {
-                        let bytes = bytes.get(offset as usize..end).unwrap_or_default();
-                        Found::Damaged {
-                            offset,
-                            key_hash,
-                            bytes,
-                        }
-                    }
-                },
-            );
+        entries.iter().zip(ends).map(|(&Entry { offset, key_hash }, end)| {
+            match decode_run(bytes, offset) {
+                Some(run) if record::key_hash(run.key) == key_hash => Found::Run(run),
+                Some(_) | None => {
+                    let bytes = bytes.get(offset as usize..end).unwrap_or_default();
+                    Found::Damaged { offset, key_hash, bytes }
+                }
+            }
+        });
     found.collect()
 }
 
 /// The directory is damaged: finds the runs by their own lengths. Without the directory a damaged run cannot be told
 /// from the damage of another key, so every run must be sound.
 fn decode_by_walk(bytes: &[u8]) -> Result<Vec<Found<'_>>, Error> {
-    let lost = || {
-        Error::damaged(
-            b"the journal",
-            "a row's directory and a run of it are damaged",
-        )
-    };
+    let lost = || Error::damaged(b"the journal", "a row's directory and a run of it are damaged");
     // The count may be what is damaged, so each length of the directory is tried.
     let starts = (ROW_HEADER_BYTES..bytes.len()).step_by(ENTRY_BYTES);
     for (runs, start) in starts.enumerate() {
@@ -268,12 +248,6 @@ fn decode_run(bytes: &[u8], offset: u32) -> Option<Run<'_>> {
     }
     let owes = flags & FLAG_OWES != 0;
     let head = (flags & FLAG_HEAD != 0).then_some(StoredRunHead { summary, owes });
-    Some(Run {
-        offset,
-        key,
-        first_seq,
-        count,
-        head,
-        records,
-    })
+    let bytes = from_here.get(..run_bytes)?;
+    Some(Run { offset, key, first_seq, count, head, records, bytes })
 }

@@ -80,8 +80,7 @@ pub(crate) fn guarded<T>(name: &[u8], read: impl FnOnce() -> Result<T, Error>) -
 /// What a caught panic said.
 pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied())
-        .unwrap_or("panic")
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("panic")
 }
 
 /// How far the journal is archived: the archive's thread moves it on, the journal's writer waits for it.
@@ -116,15 +115,13 @@ impl Progress {
 
     /// Waits until more than `seen` is archived, or the store fails, for at most `timeout`.
     pub(crate) fn wait_past(&self, seen: u64, timeout: Duration) -> u64 {
-        let guard = lock(&self.archived_through);
-        if *guard > seen {
-            return *guard;
-        }
-        let (guard, _) = self
+        let waiting = |reached: &mut Reached| reached.archived_through <= seen && !reached.failed;
+        let state = lock(&self.state);
+        let (state, _) = self
             .moved
-            .wait_timeout(guard, timeout)
+            .wait_timeout_while(state, timeout, waiting)
             .unwrap_or_else(PoisonError::into_inner);
-        *guard
+        state.archived_through
     }
 }
 
@@ -177,10 +174,7 @@ impl Inbox {
 
     /// The thread ends: drops what waits and whatever comes.
     pub(crate) fn end(&self) {
-        *lock(&self.work) = Work {
-            ended: true,
-            ..Work::default()
-        };
+        *lock(&self.work) = Work { ended: true, ..Work::default() };
     }
 
     /// Tells of a commit of the journal, without waking anybody.
@@ -201,10 +195,8 @@ impl Inbox {
                 return std::mem::take(&mut *work);
             }
             let commits = self.commits.load(Ordering::Relaxed);
-            let (guard, timeout) = self
-                .arrived
-                .wait_timeout(work, idle)
-                .unwrap_or_else(PoisonError::into_inner);
+            let (guard, timeout) =
+                self.arrived.wait_timeout(work, idle).unwrap_or_else(PoisonError::into_inner);
             work = guard;
             if timeout.timed_out() && commits == self.commits.load(Ordering::Relaxed) {
                 work.move_all = true;

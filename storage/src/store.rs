@@ -42,11 +42,7 @@ impl Store {
     /// Opens the store in `dir`, creating both where they are new. Blocks: a store that was not closed is recovered
     /// first, and the journal is read once.
     pub fn open(dir: &Path, options: Options) -> Result<Self, Error> {
-        let Files {
-            journal,
-            archive,
-            lock,
-        } = files::open(dir, &options)?;
+        let Files { journal, archive, lock } = files::open(dir, &options)?;
         Self::start(journal, archive, Some(lock), options)
     }
 
@@ -99,9 +95,7 @@ impl Store {
 
     /// Reads events after `after_seq`, of about `bytes_max` bytes but at least one if there is any. Blocks.
     pub fn read(&self, key: &[u8], after_seq: u64, bytes_max: usize) -> Result<Page, Error> {
-        guarded(key, || {
-            reading::read(&self.0.shared, key, after_seq, bytes_max)
-        })
+        guarded(key, || reading::read(&self.0.shared, key, after_seq, bytes_max))
     }
 
     /// The latest head of a key, `None` if it has no log. Blocks.
@@ -112,32 +106,22 @@ impl Store {
     /// The keys whose latest head owes something, in order. Reads no logs. Blocks.
     pub fn owing(&self) -> Result<Vec<Arc<[u8]>>, Error> {
         let latest = self.0.shared.index().owing();
-        guarded(b"the index of what is owed", || {
-            directory::owing(&self.0.shared.archive, latest)
-        })
+        guarded(b"the index of what is owed", || directory::owing(&self.0.shared.archive, latest))
     }
 
     /// A document's bytes. Blocks.
     pub fn document(&self, name: &str) -> Result<Option<Bytes>, Error> {
-        guarded(name.as_bytes(), || {
-            document::get(&self.0.shared.archive, name)
-        })
+        guarded(name.as_bytes(), || document::get(&self.0.shared.archive, name))
     }
 
     /// The documents whose names start with `prefix`, in order of their names. Blocks.
     pub fn documents(&self, prefix: &str) -> Result<Vec<(String, Bytes)>, Error> {
-        guarded(prefix.as_bytes(), || {
-            document::list(&self.0.shared.archive, prefix)
-        })
+        guarded(prefix.as_bytes(), || document::list(&self.0.shared.archive, prefix))
     }
 
     /// Writes a document. `Ok` only after it is synced to disk.
     pub async fn put_document(&self, name: &str, bytes: Bytes) -> Result<(), Error> {
-        check_size(
-            "a document",
-            (name.len() + bytes.len()) as u64,
-            DOCUMENT_BYTES_MAX as u64,
-        )?;
+        check_size("a document", (name.len() + bytes.len()) as u64, DOCUMENT_BYTES_MAX as u64)?;
         self.change_document(name, Some(bytes)).await
     }
 
@@ -153,16 +137,8 @@ impl Store {
             return Err(Error::Closed);
         };
         let (reply, answer) = reply();
-        let job = DocumentJob {
-            name: name.to_owned(),
-            bytes,
-            reply,
-            _permit: permit,
-        };
-        self.0
-            .shared
-            .inbox
-            .put(|work| work.documents.push_back(job));
+        let job = DocumentJob { name: name.to_owned(), bytes, reply, _permit: permit };
+        self.0.shared.inbox.put(|work| work.documents.push_back(job));
         self.0.wait(answer).await
     }
 
@@ -179,11 +155,7 @@ impl Store {
         self.0.shared.inbox.put(|work| work.settles.push(moved));
         self.0.wait(answer).await?;
         let (removed, answer) = reply();
-        self.0
-            .send(Job::Wake {
-                reply: Some(removed),
-            })
-            .await?;
+        self.0.send(Job::Wake { reply: Some(removed) }).await?;
         self.0.wait(answer).await
     }
 

@@ -48,10 +48,7 @@ pub(crate) fn run(shared: Arc<Shared>, jobs: mpsc::Receiver<Job>) {
         Writer { shared, jobs, next_row: next_row.max(1), trimmed_through: 0, stalled_at: None };
     let outcome = catch_unwind(AssertUnwindSafe(|| writer.work()));
     if let Err(panic) = outcome {
-        writer.shared.fail(&format!(
-            "the journal's writer panicked: {}",
-            panic_text(&*panic)
-        ));
+        writer.shared.fail(&format!("the journal's writer panicked: {}", panic_text(&*panic)));
     }
     writer.refuse_the_rest();
 }
@@ -104,9 +101,7 @@ impl Writer {
             }
             self.make_room(&mut group);
             let outcome = self.commit(&group);
-            group
-                .replies
-                .extend(wakes.into_iter().map(|reply| (reply, Ok(()))));
+            group.replies.extend(wakes.into_iter().map(|reply| (reply, Ok(()))));
             release(group, &outcome);
             match outcome {
                 Outcome::Committed => {}
@@ -142,10 +137,7 @@ impl Writer {
                 group.replies.push((reply, Ok(())));
             }
             Ok(expected) => {
-                let refusal = Error::Conflict {
-                    expected,
-                    got: append.first_seq,
-                };
+                let refusal = Error::Conflict { expected, got: append.first_seq };
                 group.replies.push((reply, Err(refusal)));
             }
             Err(error) => group.replies.push((reply, Err(error))),
@@ -185,10 +177,7 @@ impl Writer {
                 return turn_away(group);
             }
             let seen = archived;
-            archived = self
-                .shared
-                .progress
-                .wait_past(seen, self.shared.options.full_wait);
+            archived = self.shared.progress.wait_past(seen, self.shared.options.full_wait);
             if archived == seen {
                 self.stalled_at = Some(archived);
             }
@@ -256,19 +245,10 @@ impl Writer {
             let offsets = row::encode(row, &runs, value.as_mut());
             let runs = runs.iter().zip(offsets).map(|(run, offset)| {
                 let count = crate::record::length(run.events.len());
-                let at = RunAt {
-                    row,
-                    offset,
-                    first_seq: run.first_seq,
-                    count,
-                };
+                let at = RunAt { row, offset, first_seq: run.first_seq, count };
                 (Arc::clone(run.key), at, run.head.map(|head| head.owes))
             });
-            written.push(WrittenRow {
-                row,
-                bytes: bytes as u64,
-                runs: runs.collect(),
-            });
+            written.push(WrittenRow { row, bytes: bytes as u64, runs: runs.collect() });
         }
         Ok(written)
     }
@@ -329,12 +309,8 @@ fn release(group: Group, outcome: &Outcome) {
     for (reply, answer) in group.replies {
         let answer = match outcome {
             Outcome::Committed => answer,
-            Outcome::NotStarted(reason) => Err(Error::Poisoned {
-                reason: Arc::clone(reason),
-            }),
-            Outcome::Unknown(reason) => Err(Error::Unknown {
-                reason: Arc::clone(reason),
-            }),
+            Outcome::NotStarted(reason) => Err(Error::Poisoned { reason: Arc::clone(reason) }),
+            Outcome::Unknown(reason) => Err(Error::Unknown { reason: Arc::clone(reason) }),
         };
         // A caller that no longer waits has no use for the answer.
         let _ = reply.send(answer);

@@ -84,8 +84,7 @@ impl Conversation {
             self.reread.evolve(&decoded(&stored));
             self.stored.push(stored);
             if let Payload::LlmCallCompleted(completed) = &event.payload {
-                self.asked
-                    .remove(&(completed.id.clone(), completed.attempt));
+                self.asked.remove(&(completed.id.clone(), completed.attempt));
             }
             if let Payload::LlmCallErrored(errored) = &event.payload {
                 self.asked.remove(&(errored.id.clone(), errored.attempt));
