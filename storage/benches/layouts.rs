@@ -5,7 +5,8 @@
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    reason = "a bench stops at the first surprise and prints its findings"
+    clippy::disallowed_methods,
+    reason = "a bench stops at the first surprise, reads the clock and prints its findings"
 )]
 
 mod common;
@@ -207,7 +208,7 @@ fn measure(criterion: &mut Criterion, ratios: &mut Ratios, size: usize) {
     let dir = dir.path();
     let mut group = criterion.benchmark_group(format!("layouts, {size} sessions a commit"));
     let mut batches = Batches { next: 10 * 2000 };
-    let mut flat = |batches: &[Batch]| -> Vec<u8> {
+    let flat = |batches: &[Batch]| -> Vec<u8> {
         batches.iter().flat_map(|batch| &batch.events).flatten().copied().collect()
     };
 

@@ -116,7 +116,7 @@ impl Tables<'_> {
             }
         }
         if head.last_seq > archived {
-            self.write_segments(key, moved)?;
+            self.write_segments(key, &moved)?;
         }
         self.write_head(key, stored.as_ref(), &head)?;
         Ok(damaged_from)
@@ -142,7 +142,7 @@ impl Tables<'_> {
         Ok(open)
     }
 
-    fn write_segments(&mut self, key: &[u8], moved: Moved) -> Result<(), redb::Error> {
+    fn write_segments(&mut self, key: &[u8], moved: &Moved) -> Result<(), redb::Error> {
         for segment in moved.full.iter().chain([&moved.segment]) {
             if segment.count > 0 {
                 let Open { first_seq, count, records } = segment;

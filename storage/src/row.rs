@@ -76,7 +76,7 @@ pub(crate) fn encode(row: u64, runs: &[NewRun], mut out: &mut [u8]) -> Vec<u32> 
     offsets
 }
 
-fn encode_run(run: &NewRun, out: &mut &mut [u8]) {
+fn encode_run(run: &NewRun, out: &mut impl BufMut) {
     let flags = match run.head {
         None => 0,
         Some(NewHead { owes: false, .. }) => FLAG_HEAD,

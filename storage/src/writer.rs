@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::append::{Append, pack};
 use crate::directory;
 use crate::error::{Error, chain};
-use crate::index::RunAt;
+use crate::index::{KeyRuns, RunAt};
 use crate::row;
 use crate::shared::{Reply, Shared, guarded, panic_text};
 use crate::tables::ROWS;
@@ -153,7 +153,7 @@ impl Writer {
             if index.is_damaged(key) {
                 return Err(Error::damaged(key, "a part of its log in the journal"));
             }
-            if let Some(last_seq) = index.get(key).and_then(|runs| runs.last_seq()) {
+            if let Some(last_seq) = index.get(key).and_then(KeyRuns::last_seq) {
                 return Ok(last_seq + 1);
             }
         }

@@ -66,7 +66,7 @@ impl Conversation {
     /// Decides `command` and checks every invariant.
     pub(crate) fn apply(&mut self, command: Command) -> Result<Step, Rejection> {
         let before = self.session.clone();
-        let verdict = self.session.decide(command, &self.agent, self.now);
+        let verdict = self.session.decide(command, Some(&self.agent), self.now);
         match &verdict {
             Ok(step) => self.absorb(step),
             Err(_) => invariants::invariant_a_refusal_changes_nothing(&before, &self.session),

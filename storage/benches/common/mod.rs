@@ -102,7 +102,9 @@ impl Ratios {
     pub fn print(&mut self, title: &str, base: &str, sizes: &[usize]) {
         println!("\n{title}: median (mean) time, as a multiple of {base}");
         print!("{:<40}", "");
-        sizes.iter().for_each(|size| print!("{size:>15}"));
+        for size in sizes {
+            print!("{size:>15}");
+        }
         println!();
         for name in self.order.clone() {
             print!("{name:<40}");
