@@ -78,7 +78,7 @@ fn measure_reads(criterion: &mut Criterion, ratios: &mut Ratios) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let mut group = criterion.benchmark_group("read of a log of 600 events");
     let dir = directory();
-    let options = Options { idle: Duration::from_secs(3600), ..Options::default() };
+    let options = Options { idle: Duration::from_hours(1), ..Options::default() };
     let store = Store::open(&dir.path().join("store"), options).unwrap();
     let mut written = Vec::new();
     for first_seq in (1..READ_EVENTS as u64).step_by(6) {

@@ -38,26 +38,9 @@ impl Raw {
         Self(File::create(dir.join("raw")).unwrap())
     }
 
-    /// A file whose blocks were all written before.
-    pub fn grown_ahead(dir: &Path, bytes: usize) -> Self {
-        use std::io::Seek;
-        let mut raw = Self::new(dir);
-        raw.append(&vec![0; bytes]);
-        raw.0.rewind().unwrap();
-        raw
-    }
-
     pub fn append(&mut self, bytes: &[u8]) {
         self.0.write_all(bytes).unwrap();
         self.0.sync_data().unwrap();
-    }
-
-    /// Starts over when the file has reached `bytes`.
-    pub fn wrap(&mut self, bytes: u64) {
-        use std::io::Seek;
-        if self.0.stream_position().unwrap() > bytes {
-            self.0.rewind().unwrap();
-        }
     }
 }
 

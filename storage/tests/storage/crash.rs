@@ -36,7 +36,7 @@ struct Oracle {
 
 impl Oracle {
     /// Everything acknowledged before operation `at` as if it had been so from the start, to go on from an image.
-    fn from_image(&self, at: usize) -> Self {
+    fn at_crash(&self, at: usize) -> Self {
         let mut oracle = self.clone();
         for expected in oracle.keys.values_mut() {
             expected.acknowledged = vec![(0, acknowledged(&expected.acknowledged, at))];
@@ -179,7 +179,7 @@ fn crash_twice(
     let store = disk.open(options.clone()).map_err(|error| format!("first: {error:?}"))?;
     let recovered = disk.ops_count();
     check(&store, oracle, at).map_err(|error| format!("first: {error}"))?;
-    let mut oracle = oracle.from_image(at);
+    let mut oracle = oracle.at_crash(at);
     work(&disk, &store, &mut oracle, seed, 2);
     drop(store);
     // As often within the recovery as after it.

@@ -21,7 +21,7 @@ pub fn small() -> Options {
 
 /// Options under which nothing moves unless it is asked for.
 pub fn quiet() -> Options {
-    Options { idle: Duration::from_secs(3600), ..Options::default() }
+    Options { idle: Duration::from_hours(1), ..Options::default() }
 }
 
 pub fn runtime() -> tokio::runtime::Runtime {

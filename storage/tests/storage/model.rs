@@ -11,7 +11,7 @@ use crate::kit::{
     Random, append, assert_log, event, key, number_from, owes, quiet, read_all, runtime, small,
 };
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Action {
     Append {
         key: u64,

@@ -41,6 +41,7 @@ fn rows_that_are_moved_twice_are_there_once() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "what is tested happens after a while")]
 fn a_journal_that_is_quiet_moves_on_its_own() {
     let disk = Disk::default();
     let options = Options { idle: Duration::from_millis(10), ..Options::default() };
