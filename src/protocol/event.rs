@@ -247,3 +247,6 @@ pub struct ToolCallRequested {
     pub handler: Handler,
     pub retry: RetryPolicy,
 }
+
+#[cfg(test)]
+mod tests;

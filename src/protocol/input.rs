@@ -142,3 +142,6 @@ fn read_ttl(node: &Node<'_>) -> Result<u64, DecodeError> {
         _ => Err(node.range(format!("must be 1 to {TOKEN_TTL_SECS_MAX}"))),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,9 +22,14 @@ pub const DEPTH_MAX: usize = 64;
 pub struct Json(Arc<RawValue>);
 
 impl Json {
-    /// Takes `text` when it is one JSON value.
+    /// Takes `text` when it is one JSON value. Line breaks, which stand between tokens only, become
+    /// spaces, because an event is one line of its stream.
     pub fn parse(text: &str) -> Option<Self> {
-        RawValue::from_string(text.to_owned()).ok().map(|raw| Self(raw.into()))
+        let mut raw = RawValue::from_string(text.to_owned()).ok()?;
+        if raw.get().contains(['\r', '\n']) {
+            raw = RawValue::from_string(raw.get().replace(['\r', '\n'], " ")).ok()?;
+        }
+        Some(Self(raw.into()))
     }
 
     /// The text of a value of our own.

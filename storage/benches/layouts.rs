@@ -1,4 +1,5 @@
-//! The layouts that were weighed for the log, each against append and sync of a plain file in the same run.
+//! The layouts that were weighed for the log, each against append and sync of a plain file in the
+//! same run.
 //!
 //! One commit of 1, 16 and 128 sessions, each with six events of 400 bytes.
 #![expect(
@@ -11,15 +12,15 @@
 
 mod common;
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::path::Path;
-use std::time::Duration;
 
 use criterion::Criterion;
 use redb::{Database, Durability, ReadableTableMetadata, TableDefinition, WriteTransaction};
 
-use common::{Ratios, Raw, directory, event};
+use common::{Candidate, Raw, compare, directory, event};
 
 const ROWS: TableDefinition<u64, &[u8]> = TableDefinition::new("rows");
 const BY_KEY: TableDefinition<(&[u8], u64), &[u8]> = TableDefinition::new("by key");
@@ -123,7 +124,8 @@ impl Journal {
         Self { database, phases, next_row: 1, first_row: 1, bytes: 0, segments: false }
     }
 
-    /// Grows the file by filling it once, and keeps one row near its end so that redb does not shrink it again.
+    /// Grows the file by filling it once, and keeps one row near its end so that redb does not
+    /// shrink it again.
     fn grown_ahead(dir: &Path, name: &str) -> Self {
         let mut journal = Self::new(dir, name, Phases::One);
         for _ in 0..4 * JOURNAL_BYTES / ROW_BYTES_MAX as u64 {
@@ -163,8 +165,8 @@ impl Journal {
     }
 }
 
-/// Moves within the same file and the same transaction, as a store of one file would have to: one segment for each
-/// row is fewer than the real number.
+/// Moves within the same file and the same transaction, as a store of one file would have to: one
+/// segment for each row is fewer than the real number.
 fn write_segments(
     txn: &WriteTransaction,
     table: &impl redb::ReadableTable<u64, &'static [u8]>,
@@ -228,86 +230,48 @@ fn fill_by_key(database: &Database) {
     assert_eq!(rows, 10 * 2000 * EVENTS);
 }
 
-fn measure(criterion: &mut Criterion, ratios: &mut Ratios, size: usize) {
+fn flat(batches: &[Batch]) -> Vec<u8> {
+    batches.iter().flat_map(|batch| &batch.events).flatten().copied().collect()
+}
+
+fn measure(criterion: &mut Criterion, size: usize) {
     let dir = directory();
     let dir = dir.path();
-    let mut group = criterion.benchmark_group(format!("layouts, {size} sessions a commit"));
-    let mut batches = Batches { next: 10 * 2000 };
-    let flat = |batches: &[Batch]| -> Vec<u8> {
-        batches.iter().flat_map(|batch| &batch.events).flatten().copied().collect()
-    };
-
-    let bytes = flat(&batches.next(size));
+    let batches = RefCell::new(Batches { next: 10 * 2000 });
+    let next = || batches.borrow_mut().next(size);
+    let next_flat = || flat(&next());
     let mut raw = Raw::new(dir);
-    ratios.measure(&mut group, "raw append + fdatasync", size, || (), |()| raw.append(&bytes));
-    let mut raw = GrownAhead::new(dir, 64 << 20);
-    ratios.measure(
-        &mut group,
-        "raw, file grown ahead",
-        size,
-        || (),
-        |()| {
-            raw.append(&bytes);
-        },
-    );
-
-    for (name, phases) in [
-        ("journal, one-phase", Phases::One),
-        ("journal, two-phase", Phases::Two),
-        ("journal, quick-repair", Phases::QuickRepair),
-    ] {
-        let mut journal = Journal::new(dir, name, phases);
-        ratios.measure(
-            &mut group,
-            name,
-            size,
-            || batches.next(size),
-            |batch| journal.append(&batch),
-        );
-    }
-    let mut journal = Journal::grown_ahead(dir, "journal, grown");
-    let name = "journal, one-phase, file grown ahead";
-    ratios.measure(&mut group, name, size, || batches.next(size), |batch| journal.append(&batch));
-    let mut journal = Journal::new(dir, "one file", Phases::One);
-    journal.segments = true;
-    let name = "one file: journal rows and segments";
-    ratios.measure(&mut group, name, size, || batches.next(size), |batch| journal.append(&batch));
-
+    let mut raw_grown = GrownAhead::new(dir, 64 << 20);
+    let mut one_phase = Journal::new(dir, "one phase", Phases::One);
+    let mut two_phase = Journal::new(dir, "two phases", Phases::Two);
+    let mut quick_repair = Journal::new(dir, "quick repair", Phases::QuickRepair);
+    let mut grown = Journal::grown_ahead(dir, "journal, grown");
+    let mut one_file = Journal::new(dir, "one file", Phases::One);
+    one_file.segments = true;
     let positions = database(dir, "positions");
     let mut position = 0;
-    ratios.measure(
-        &mut group,
-        "one row per event, by position",
-        size,
-        || batches.next(size),
-        |batch| {
-            by_position(&positions, &mut position, &batch);
-        },
-    );
     let keys = database(dir, "keys");
     fill_by_key(&keys);
-    ratios.measure(
-        &mut group,
-        "one row per event, by (key, seq)",
-        size,
-        || batches.next(size),
-        |batch| {
-            by_key(&keys, &batch);
-        },
-    );
-    group.finish();
+    let candidates = vec![
+        Candidate::new("raw append + fdatasync", next_flat, |bytes| raw.append(&bytes)),
+        Candidate::new("raw, file grown ahead", next_flat, |bytes| raw_grown.append(&bytes)),
+        Candidate::new("journal, one-phase", next, |batch| one_phase.append(&batch)),
+        Candidate::new("journal, two-phase", next, |batch| two_phase.append(&batch)),
+        Candidate::new("journal, quick-repair", next, |batch| quick_repair.append(&batch)),
+        Candidate::new("journal, one-phase, file grown ahead", next, |batch| grown.append(&batch)),
+        Candidate::new("one file: rows and segments", next, |batch| one_file.append(&batch)),
+        Candidate::new("one row per event, by position", next, |batch| {
+            by_position(&positions, &mut position, &batch);
+        }),
+        Candidate::new("one row per event, by (key, seq)", next, |batch| by_key(&keys, &batch)),
+    ];
+    compare(criterion, &format!("One commit of {size} sessions"), candidates);
 }
 
 fn main() {
-    let mut criterion = Criterion::default()
-        .sample_size(20)
-        .warm_up_time(Duration::from_millis(500))
-        .measurement_time(Duration::from_secs(2))
-        .configure_from_args();
-    let mut ratios = Ratios::default();
+    let mut criterion = common::criterion();
     for size in SIZES {
-        measure(&mut criterion, &mut ratios, size);
+        measure(&mut criterion, size);
     }
-    ratios.print("One commit", "raw append + fdatasync", &SIZES);
     criterion.final_summary();
 }

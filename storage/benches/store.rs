@@ -1,5 +1,6 @@
-//! The store itself: rounds in which every session appends six events of 400 bytes and waits, against append and sync
-//! of the same bytes in the same run; and reads of a log that is in the page caches.
+//! The store itself: rounds in which every session appends six events of 400 bytes and waits,
+//! against append and sync of the same bytes in the same run; and reads of a log that is in the
+//! page caches.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -10,6 +11,8 @@
 
 mod common;
 
+use std::cell::Cell;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +21,7 @@ use criterion::Criterion;
 use tokio::runtime::Runtime;
 use turnd_storage::{Append, Head, Options, Store};
 
-use common::{Ratios, Raw, directory, event};
+use common::{Candidate, Raw, compare, directory, event};
 
 const SIZES: [usize; 3] = [1, 16, 256];
 const EVENTS: u64 = 6;
@@ -47,79 +50,88 @@ fn round(runtime: &Runtime, store: &Store, appends: Vec<Append>) {
     });
 }
 
-fn measure_appends(criterion: &mut Criterion, ratios: &mut Ratios, size: usize) {
+/// A store whose sessions append in rounds.
+struct Rounds<'a> {
+    runtime: &'a Runtime,
+    store: Store,
+    next_seq: Cell<u64>,
+}
+
+impl<'a> Rounds<'a> {
+    fn new(runtime: &'a Runtime, dir: &Path, two_phase: bool) -> Self {
+        let options = Options { journal_two_phase: two_phase, ..Options::default() };
+        Self { runtime, store: Store::open(dir, options).unwrap(), next_seq: Cell::new(1) }
+    }
+
+    fn candidate(&self, name: &'static str, size: usize) -> Candidate<'_> {
+        let prepare = move || -> Vec<Append> {
+            let first_seq = self.next_seq.replace(self.next_seq.get() + EVENTS);
+            (0..size as u64).map(|session| append(session, first_seq)).collect()
+        };
+        let work = |appends| round(self.runtime, &self.store, appends);
+        let rest = || self.runtime.block_on(self.store.settle_archive()).unwrap();
+        Candidate::new(name, prepare, work).resting(rest)
+    }
+}
+
+fn measure_appends(criterion: &mut Criterion, size: usize) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
-    let mut group = criterion.benchmark_group(format!("store, {size} sessions at once"));
     let dir = directory();
     let bytes: Vec<u8> =
         (0..size as u64).flat_map(|session| append(session, 1).events).flatten().collect();
     let mut raw = Raw::new(dir.path());
-    ratios.measure(&mut group, "raw append + fdatasync", size, || (), |()| raw.append(&bytes));
-    for (name, two_phase) in [("append, one-phase", false), ("append, two-phase", true)] {
-        let options = Options { journal_two_phase: two_phase, ..Options::default() };
-        let store = Store::open(&dir.path().join(name), options).unwrap();
-        let mut first_seq = 1;
-        let prepare = || {
-            let appends: Vec<_> =
-                (0..size as u64).map(|session| append(session, first_seq)).collect();
-            first_seq += EVENTS;
-            appends
-        };
-        ratios.measure(&mut group, name, size, prepare, |appends| {
-            round(&runtime, &store, appends);
-        });
-        store.close();
-    }
-    group.finish();
+    let one_phase = Rounds::new(&runtime, &dir.path().join("one phase"), false);
+    let two_phase = Rounds::new(&runtime, &dir.path().join("two phases"), true);
+    let candidates = vec![
+        Candidate::new("raw append + fdatasync", || (), |()| raw.append(&bytes)),
+        one_phase.candidate("append, one-phase", size),
+        two_phase.candidate("append, two-phase", size),
+    ];
+    compare(criterion, &format!("One round of {size} sessions"), candidates);
 }
 
-fn measure_reads(criterion: &mut Criterion, ratios: &mut Ratios) {
-    const READ_EVENTS: usize = 600;
+fn measure_reads(criterion: &mut Criterion) {
+    const READ_EVENTS: u64 = 600;
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let mut group = criterion.benchmark_group("read of a log of 600 events");
     let dir = directory();
     let options = Options { idle: Duration::from_hours(1), ..Options::default() };
     let store = Store::open(&dir.path().join("store"), options).unwrap();
+    let write = |session, written: &mut Vec<u8>| {
+        for first_seq in (1..READ_EVENTS).step_by(6) {
+            let append = append(session, first_seq);
+            written.extend(append.events.iter().flatten());
+            runtime.block_on(store.append(append)).unwrap();
+        }
+    };
     let mut written = Vec::new();
-    for first_seq in (1..READ_EVENTS as u64).step_by(6) {
-        let append = append(1, first_seq);
-        written.extend(append.events.iter().flatten().copied());
-        runtime.block_on(store.append(append)).unwrap();
-    }
+    write(1, &mut written);
+    runtime.block_on(store.settle_archive()).unwrap();
+    write(2, &mut Vec::new());
     let file = dir.path().join("plain");
     std::fs::write(&file, &written).unwrap();
-    let read_all = || {
-        let page = store.read(b"tenant-1/session-000000000001", 0, usize::MAX).unwrap();
-        assert_eq!(page.events.len(), READ_EVENTS);
+    let read = |session| {
+        let page = store.read(&append(session, 1).key, 0, usize::MAX).unwrap();
+        assert_eq!(page.events.len() as u64, READ_EVENTS);
     };
-    ratios.measure(
-        &mut group,
-        "read of a plain file",
-        READ_EVENTS,
-        || (),
-        |()| {
-            assert_eq!(std::fs::read(&file).unwrap().len(), written.len());
-        },
-    );
-    ratios.measure(&mut group, "read from the journal", READ_EVENTS, || (), |()| read_all());
-    runtime.block_on(store.settle_archive()).unwrap();
-    ratios.measure(&mut group, "read from the archive", READ_EVENTS, || (), |()| read_all());
-    group.finish();
+    let candidates = vec![
+        Candidate::new(
+            "read of a plain file",
+            || (),
+            |()| {
+                assert_eq!(std::fs::read(&file).unwrap().len(), written.len());
+            },
+        ),
+        Candidate::new("read from the journal", || 2, read),
+        Candidate::new("read from the archive", || 1, read),
+    ];
+    compare(criterion, "Read of a log of 600 events", candidates);
 }
 
 fn main() {
-    let mut criterion = Criterion::default()
-        .sample_size(20)
-        .warm_up_time(Duration::from_millis(500))
-        .measurement_time(Duration::from_secs(3))
-        .configure_from_args();
-    let mut ratios = Ratios::default();
+    let mut criterion = common::criterion();
     for size in SIZES {
-        measure_appends(&mut criterion, &mut ratios, size);
+        measure_appends(&mut criterion, size);
     }
-    ratios.print("One round of appends", "raw append + fdatasync", &SIZES);
-    let mut ratios = Ratios::default();
-    measure_reads(&mut criterion, &mut ratios);
-    ratios.print("One read", "read of a plain file", &[600]);
+    measure_reads(&mut criterion);
     criterion.final_summary();
 }

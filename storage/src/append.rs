@@ -58,8 +58,8 @@ pub(crate) fn check_size(what: &'static str, bytes: u64, bytes_max: u64) -> Resu
     Ok(())
 }
 
-/// Packs appends into rows of at most [`ROW_BYTES_MAX`]; an event larger than that has a row of its own. The last run
-/// of each append carries its head.
+/// Packs appends into rows of at most [`ROW_BYTES_MAX`]; an event larger than that has a row of its
+/// own. The last run of each append carries its head.
 pub(crate) fn pack(appends: &[Append]) -> Vec<Vec<NewRun<'_>>> {
     let mut packer = Packer::default();
     for append in appends {
@@ -98,7 +98,8 @@ impl<'a> Packer<'a> {
         }
     }
 
-    /// How many of `events` go into the row at hand, after ending it if it has no room for the first.
+    /// How many of `events` go into the row at hand, after ending it if it has no room for the
+    /// first.
     fn fitting(&mut self, overhead: usize, events: &[Bytes]) -> usize {
         let first = events.first().map_or(0, |event| RECORD_BYTES + event.len());
         if self.bytes + overhead + first > ROW_BYTES_MAX {

@@ -1,8 +1,9 @@
-//! The archive's writer: one thread that moves the journal into segments, in small steps, and writes documents.
+//! The archive's writer: one thread that moves the journal into segments, in small steps, and
+//! writes documents.
 //!
-//! A step is one transaction of the archive. Only after it is durable is the journal's writer told, which takes the
-//! rows out with one of its next commits. A crash between the two repeats the step, and a repeated step changes
-//! nothing: it goes on after the last archived seq of each key.
+//! A step is one transaction of the archive. Only after it is durable is the journal's writer told,
+//! which takes the rows out with one of its next commits. A crash between the two repeats the step,
+//! and a repeated step changes nothing: it goes on after the last archived seq of each key.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,7 +19,8 @@ use crate::shared::{DocumentJob, Reply, Shared, Work, panic_text};
 use crate::tables::ROWS;
 use crate::writer::Job;
 
-/// Bytes of rows in one step: enough that a busy key's runs are gathered, small enough for a few ten milliseconds.
+/// Bytes of rows in one step: enough that a busy key's runs are gathered, small enough for a few
+/// ten milliseconds.
 const STEP_BYTES: usize = 4 << 20;
 
 /// Runs the archiver until the store closes or fails.
@@ -143,7 +145,8 @@ impl Archiver {
         Ok(())
     }
 
-    /// Copies the next rows out of the journal: its read transaction must not last, or its file grows.
+    /// Copies the next rows out of the journal: its read transaction must not last, or its file
+    /// grows.
     fn read_rows(&self) -> Result<Vec<StoredRow>, Error> {
         let read = || -> Result<_, redb::Error> {
             let mut rows = Vec::new();
@@ -162,7 +165,8 @@ impl Archiver {
         read().map_err(|source| Error::database("read the journal", source))
     }
 
-    /// One durable transaction of the archive. Quick repair, because the file is too large to be walked after a crash.
+    /// One durable transaction of the archive. Quick repair, because the file is too large to be
+    /// walked after a crash.
     fn write(
         &self,
         change: impl FnOnce(&WriteTransaction) -> Result<(), redb::Error>,

@@ -7,7 +7,8 @@ use redb::{Database, ReadableDatabase, WriteTransaction};
 use crate::error::Error;
 use crate::tables::DOCUMENTS;
 
-/// The largest document. Larger values belong into files: redb rounds them up to a power of two of pages.
+/// The largest document. Larger values belong into files: redb rounds them up to a power of two of
+/// pages.
 pub const DOCUMENT_BYTES_MAX: usize = 1 << 20;
 
 pub(crate) fn get(archive: &Database, name: &str) -> Result<Option<Bytes>, Error> {

@@ -1,5 +1,5 @@
-//! A disk in memory that records what is done to it and fails where it is told to, for tests of crashes and of
-//! failing hardware.
+//! A disk in memory that records what is done to it and fails where it is told to, for tests of
+//! crashes and of failing hardware.
 
 use std::io;
 use std::ops::Bound;
@@ -46,7 +46,8 @@ pub enum Kind {
     Sync,
 }
 
-/// Which operations fail: the `nth` of a kind, counted from 1 over both files, and all later ones if `for_ever`.
+/// Which operations fail: the `nth` of a kind, counted from 1 over both files, and all later ones
+/// if `for_ever`.
 #[derive(Clone, Copy, Debug)]
 pub struct Failure {
     pub kind: Kind,

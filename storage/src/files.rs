@@ -135,7 +135,8 @@ fn database(dir: &Path, name: &str, cache_bytes: usize, complete: bool) -> Resul
     })
 }
 
-/// Creates an empty database under another name first: one that a crash cut short could not be opened again.
+/// Creates an empty database under another name first: one that a crash cut short could not be
+/// opened again.
 fn create_database(path: &Path) -> Result<(), Error> {
     let temporary = new_name(path);
     let file = private_file().create(true).truncate(true).open(&temporary);

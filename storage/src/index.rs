@@ -1,4 +1,5 @@
-//! What the journal holds, in memory: where each key's runs are. Bounded by the journal; cold keys are not in it.
+//! What the journal holds, in memory: where each key's runs are. Bounded by the journal; cold keys
+//! are not in it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -44,9 +45,9 @@ struct Row {
     keys: Vec<Arc<[u8]>>,
 }
 
-/// The index. Only the journal's writer changes it: it adds rows after their commit, and takes them out before the
-/// commit that removes them, so that a reader who looks here and then begins a read of the journal under the same
-/// lock finds every run.
+/// The index. Only the journal's writer changes it: it adds rows after their commit, and takes them
+/// out before the commit that removes them, so that a reader who looks here and then begins a read
+/// of the journal under the same lock finds every run.
 #[derive(Default)]
 pub(crate) struct Index {
     keys: BTreeMap<Arc<[u8]>, KeyRuns>,

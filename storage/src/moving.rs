@@ -24,7 +24,8 @@ pub(crate) struct Step<'a> {
     damaged: Vec<DamagedRun<'a>>,
 }
 
-/// A run that is kept aside as it was found: it must leave the journal, and must not be lost either.
+/// A run that is kept aside as it was found: it must leave the journal, and must not be lost
+/// either.
 struct DamagedRun<'a> {
     row: u64,
     offset: u32,
@@ -86,8 +87,8 @@ impl<'a> Step<'a> {
 }
 
 impl Tables<'_> {
-    /// Moves what is not archived yet of one key. Returns the first run that is damaged or leaves a gap, if any: it
-    /// and all later ones are not moved.
+    /// Moves what is not archived yet of one key. Returns the first run that is damaged or leaves a
+    /// gap, if any: it and all later ones are not moved.
     fn move_key(&mut self, key: &[u8], runs: &[(u64, Run)]) -> Result<Option<usize>, redb::Error> {
         let stored = match self.heads.get(key)?.map(|bytes| directory::decode(key, bytes.value())) {
             None => None,
@@ -176,7 +177,8 @@ impl Tables<'_> {
     }
 }
 
-/// The records of the run after `last_seq`, as they are stored, or `None` if the run is damaged or leaves a gap.
+/// The records of the run after `last_seq`, as they are stored, or `None` if the run is damaged or
+/// leaves a gap.
 fn sound_records<'a>(run: &Run<'a>, last_seq: u64) -> Option<Vec<(u64, &'a [u8])>> {
     if run.first_seq > last_seq + 1 {
         return None;

@@ -74,8 +74,8 @@ pub(crate) fn read(
     Ok(Page { events: page.events, more })
 }
 
-/// Looks the key up in the index and begins the read of the journal under the same lock, so that neither a commit
-/// nor a removal can come between.
+/// Looks the key up in the index and begins the read of the journal under the same lock, so that
+/// neither a commit nor a removal can come between.
 fn journal_part(shared: &Shared, key: &[u8]) -> Result<Option<JournalPart>, Error> {
     let index = shared.index();
     if index.is_damaged(key) {

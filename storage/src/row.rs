@@ -1,8 +1,8 @@
-//! A row of the journal: a small directory, then runs. A run is consecutive events of one key and, at the end of an
-//! append, the key's new head.
+//! A row of the journal: a small directory, then runs. A run is consecutive events of one key and,
+//! at the end of an append, the key's new head.
 //!
-//! The directory repeats what a damaged run could hide (where it is, whose it is), and the runs can be walked without
-//! the directory: one flipped bit costs one key, never its neighbours.
+//! The directory repeats what a damaged run could hide (where it is, whose it is), and the runs can
+//! be walked without the directory: one flipped bit costs one key, never its neighbours.
 
 use std::sync::Arc;
 
@@ -202,8 +202,8 @@ fn decode_by_directory<'a>(bytes: &'a [u8], entries: &[Entry]) -> Vec<Found<'a>>
     found.collect()
 }
 
-/// The directory is damaged: finds the runs by their own lengths. Without the directory a damaged run cannot be told
-/// from the damage of another key, so every run must be sound.
+/// The directory is damaged: finds the runs by their own lengths. Without the directory a damaged
+/// run cannot be told from the damage of another key, so every run must be sound.
 fn decode_by_walk(bytes: &[u8]) -> Result<Vec<Found<'_>>, Error> {
     let lost = || Error::damaged(b"the journal", "a row's directory and a run of it are damaged");
     // The count may be what is damaged, so each length of the directory is tried.

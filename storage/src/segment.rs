@@ -1,4 +1,5 @@
-//! A segment: many events of one key, compressed, with a checksum over all that is stored and where it is stored.
+//! A segment: many events of one key, compressed, with a checksum over all that is stored and where
+//! it is stored.
 
 use bytes::{Buf, BufMut, Bytes};
 use crc32fast::Hasher;
@@ -6,8 +7,8 @@ use crc32fast::Hasher;
 use crate::error::Error;
 use crate::record::{self, Records};
 
-/// Bytes of events, uncompressed, up to which a segment grows by being rewritten. Reading one event costs at most
-/// this much decompression.
+/// Bytes of events, uncompressed, up to which a segment grows by being rewritten. Reading one event
+/// costs at most this much decompression.
 pub(crate) const SEGMENT_BYTES_MAX: usize = 64 << 10;
 
 const HEADER_BYTES: usize = 12;

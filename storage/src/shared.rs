@@ -65,13 +65,14 @@ impl Shared {
     }
 }
 
-/// A lock that a panicked thread held is taken over: such a panic fails the store, and reads of what is committed go
-/// on.
+/// A lock that a panicked thread held is taken over: such a panic fails the store, and reads of
+/// what is committed go on.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs `read`, taking a panic inside the database library for damage: it does not check pages as it reads them.
+/// Runs `read`, taking a panic inside the database library for damage: it does not check pages as
+/// it reads them.
 pub(crate) fn guarded<T>(name: &[u8], read: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(read))
         .unwrap_or_else(|_| Err(Error::damaged(name, "the file's structure is broken")))
@@ -83,7 +84,8 @@ pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("panic")
 }
 
-/// How far the journal is archived: the archive's thread moves it on, the journal's writer waits for it.
+/// How far the journal is archived: the archive's thread moves it on, the journal's writer waits
+/// for it.
 #[derive(Default)]
 pub(crate) struct Progress {
     state: Mutex<Reached>,
@@ -187,7 +189,8 @@ impl Inbox {
         std::mem::take(&mut *lock(&self.work))
     }
 
-    /// Waits for work. A stretch of `idle` without a commit of the journal is work too: to move what it holds.
+    /// Waits for work. A stretch of `idle` without a commit of the journal is work too: to move
+    /// what it holds.
     pub(crate) fn wait(&self, idle: Duration) -> Work {
         let mut work = lock(&self.work);
         loop {

@@ -39,8 +39,8 @@ struct Inner {
 }
 
 impl Store {
-    /// Opens the store in `dir`, creating both where they are new. Blocks: a store that was not closed is recovered
-    /// first, and the journal is read once.
+    /// Opens the store in `dir`, creating both where they are new. Blocks: a store that was not
+    /// closed is recovered first, and the journal is read once.
     pub fn open(dir: &Path, options: Options) -> Result<Self, Error> {
         let Files { journal, archive, lock } = files::open(dir, &options)?;
         Self::start(journal, archive, Some(lock), options)
@@ -93,7 +93,8 @@ impl Store {
         self.0.wait(answer).await
     }
 
-    /// Reads events after `after_seq`, of about `bytes_max` bytes but at least one if there is any. Blocks.
+    /// Reads events after `after_seq`, of about `bytes_max` bytes but at least one if there is any.
+    /// Blocks.
     pub fn read(&self, key: &[u8], after_seq: u64, bytes_max: usize) -> Result<Page, Error> {
         guarded(key, || reading::read(&self.0.shared, key, after_seq, bytes_max))
     }
@@ -142,13 +143,14 @@ impl Store {
         self.0.wait(answer).await
     }
 
-    /// Becomes `Some(reason)` when a write or a sync has failed. The process must exit then: what was written is
-    /// decided by the next open.
+    /// Becomes `Some(reason)` when a write or a sync has failed. The process must exit then: what
+    /// was written is decided by the next open.
     pub fn failure(&self) -> watch::Receiver<Option<String>> {
         self.0.shared.failure.subscribe()
     }
 
-    /// Moves everything that is in the journal to the archive. `Ok` when it is moved and the journal has let go of it.
+    /// Moves everything that is in the journal to the archive. `Ok` when it is moved and the
+    /// journal has let go of it.
     pub async fn settle_archive(&self) -> Result<(), Error> {
         self.0.shared.check_open()?;
         let (moved, answer) = reply();
@@ -159,8 +161,8 @@ impl Store {
         self.0.wait(answer).await
     }
 
-    /// Closes the store: finishes what is queued and ends the threads. The files are closed when the last clone is
-    /// gone. Dropping the last clone does the same. Blocks.
+    /// Closes the store: finishes what is queued and ends the threads. The files are closed when
+    /// the last clone is gone. Dropping the last clone does the same. Blocks.
     pub fn close(self) {
         self.0.stop();
     }

@@ -20,7 +20,8 @@ pub(crate) const OWING: TableDefinition<&[u8], u32> = TableDefinition::new("owin
 /// Archive: name -> document.
 pub(crate) const DOCUMENTS: TableDefinition<&str, &[u8]> = TableDefinition::new("documents");
 
-/// Archive: (checksum of its key, row, offset) of a damaged run of the journal -> the run as it was found.
+/// Archive: (checksum of its key, row, offset) of a damaged run of the journal -> the run as it was
+/// found.
 pub(crate) const QUARANTINE: TableDefinition<(u32, u64, u32), &[u8]> =
     TableDefinition::new("quarantine");
 
@@ -30,9 +31,10 @@ const END: TableDefinition<(), ()> = TableDefinition::new("end");
 const JOURNAL_TABLES: usize = 2;
 const ARCHIVE_TABLES: usize = 5;
 
-/// Creates the journal's tables where the file is new, so that no later reader meets a missing one, and grows the
-/// file ahead of its use: a sync is cheaper where the file system has no blocks to allocate. redb gives free pages at
-/// the end of a file back with every commit, so the one page of [`END`] stays behind them.
+/// Creates the journal's tables where the file is new, so that no later reader meets a missing one,
+/// and grows the file ahead of its use: a sync is cheaper where the file system has no blocks to
+/// allocate. redb gives free pages at the end of a file back with every commit, so the one page of
+/// [`END`] stays behind them.
 pub(crate) fn create_in_journal(journal: &Database, grow_bytes: u64) -> Result<(), Error> {
     if count(journal)? == JOURNAL_TABLES {
         return Ok(());

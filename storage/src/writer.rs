@@ -1,7 +1,7 @@
 //! The journal's writer: one thread that makes groups of appends durable.
 //!
-//! It takes what is queued, writes it in one transaction, syncs, and only then answers, in order. While one sync runs
-//! the next group forms; there is no timer.
+//! It takes what is queued, writes it in one transaction, syncs, and only then answers, in order.
+//! While one sync runs the next group forms; there is no timer.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -58,7 +58,8 @@ struct Writer {
     jobs: mpsc::Receiver<Job>,
     next_row: u64,
     trimmed_through: u64,
-    /// How far the archive was when an append last found no room: until it gets further, the next one need not wait.
+    /// How far the archive was when an append last found no room: until it gets further, the next
+    /// one need not wait.
     stalled_at: Option<u64>,
 }
 
@@ -113,7 +114,8 @@ impl Writer {
         }
     }
 
-    /// Waits for a job, then takes what else is queued. `None` when the store has closed and the queue is drained.
+    /// Waits for a job, then takes what else is queued. `None` when the store has closed and the
+    /// queue is drained.
     fn take_group(&mut self) -> Option<Vec<Job>> {
         let mut taken = vec![self.jobs.blocking_recv()?];
         let mut bytes = taken.iter().map(job_bytes).sum::<u64>();
@@ -125,8 +127,8 @@ impl Writer {
         Some(taken)
     }
 
-    /// Takes the append into the group, or notes why not. A refusal is answered after the commit too, because it may
-    /// rest on an append of the same group.
+    /// Takes the append into the group, or notes why not. A refusal is answered after the commit
+    /// too, because it may rest on an append of the same group.
     fn check(&self, append: Append, reply: Reply, group: &mut Group) {
         match self.expected_seq(&append.key, group) {
             Ok(expected) if expected == append.first_seq => {
@@ -161,7 +163,8 @@ impl Writer {
         Ok(archived.map_or(1, |head| head.last_seq + 1))
     }
 
-    /// Waits for the archive where the journal is nearly full; turns the group away where it stays full.
+    /// Waits for the archive where the journal is nearly full; turns the group away where it stays
+    /// full.
     fn make_room(&mut self, group: &mut Group) {
         if group.appends.is_empty() {
             return;

@@ -56,6 +56,13 @@ fn an_opaque_value_keeps_its_spelling() {
 }
 
 #[test]
+fn an_opaque_value_is_one_line() {
+    let raw = read("{\r\n  \"a\":\n\t[1,\r2]}\n", |root| root.raw()).unwrap();
+    assert_eq!(raw.text(), "{    \"a\": \t[1, 2]}");
+    assert_eq!(Json::parse("\"a\nb\""), None, "not a JSON string");
+}
+
+#[test]
 fn nesting_is_limited_on_both_paths() {
     let nested =
         |depth: usize, leaf: &str| format!("{}{leaf}{}", "[".repeat(depth), "]".repeat(depth));

@@ -1,13 +1,12 @@
-//! What the benches share: the events of a turn, the raw file everything is compared with, and the table of ratios.
+//! What the benches share: the events of a turn, the raw file everything is compared with, and the
+//! table of ratios.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use criterion::BenchmarkGroup;
-use criterion::measurement::WallTime;
+use criterion::Criterion;
 
 /// A directory on the disk that builds are on: a temporary directory may be in memory.
 pub fn directory() -> tempfile::TempDir {
@@ -44,70 +43,80 @@ impl Raw {
     }
 }
 
-/// Collects the samples of each candidate and prints medians as ratios.
-#[derive(Default)]
-pub struct Ratios {
-    samples: BTreeMap<(String, usize), Vec<f64>>,
-    order: Vec<String>,
+/// Something that is measured: one step, which measures itself so that its preparation does not
+/// count, and what is done after a stretch of steps, so that nothing of it goes on beside the next.
+pub struct Candidate<'a> {
+    name: &'static str,
+    step: Box<dyn FnMut() -> Duration + 'a>,
+    rest: Box<dyn FnMut() + 'a>,
 }
 
-impl Ratios {
-    /// Measures `work` on what `prepare` makes, which is not measured.
-    pub fn measure<I>(
-        &mut self,
-        group: &mut BenchmarkGroup<'_, WallTime>,
-        name: &str,
-        size: usize,
-        mut prepare: impl FnMut() -> I,
-        mut work: impl FnMut(I),
-    ) {
-        if !self.order.iter().any(|known| known == name) {
-            self.order.push(name.to_owned());
-        }
-        let samples = self.samples.entry((name.to_owned(), size)).or_default();
-        group.bench_function(name, |bencher| {
-            bencher.iter_custom(|iterations| {
-                let mut total = Duration::ZERO;
-                for _ in 0..iterations {
-                    let input = prepare();
-                    let start = std::time::Instant::now();
-                    work(input);
-                    let took = start.elapsed();
-                    samples.push(took.as_secs_f64());
-                    total += took;
-                }
-                total
-            });
-        });
+impl<'a> Candidate<'a> {
+    pub fn new<I>(
+        name: &'static str,
+        mut prepare: impl FnMut() -> I + 'a,
+        mut work: impl FnMut(I) + 'a,
+    ) -> Self {
+        let step = move || {
+            let input = prepare();
+            let start = Instant::now();
+            work(input);
+            start.elapsed()
+        };
+        Self { name, step: Box::new(step), rest: Box::new(|| {}) }
     }
 
-    /// The median and the mean time of each candidate over those of `base`, for each size.
-    pub fn print(&mut self, title: &str, base: &str, sizes: &[usize]) {
-        println!("\n{title}: median (mean) time, as a multiple of {base}");
-        print!("{:<40}", "");
-        for size in sizes {
-            print!("{size:>15}");
-        }
-        println!();
-        for name in self.order.clone() {
-            print!("{name:<40}");
-            for size in sizes {
-                match (self.times(&name, *size), self.times(base, *size)) {
-                    (Some((median, mean)), Some((base_median, base_mean))) => {
-                        print!("{:>8.2} ({:.2})", median / base_median, mean / base_mean);
-                    }
-                    _ => print!("{:>15}", "-"),
-                }
+    pub fn resting(mut self, rest: impl FnMut() + 'a) -> Self {
+        self.rest = Box::new(rest);
+        self
+    }
+}
+
+/// Measures the candidates in turns, a stretch each, so that whatever else the machine does meets
+/// them all; prints their times as multiples of the first one's; then lets criterion, which
+/// measures one after the other, look for changes since its last run.
+pub fn compare(criterion: &mut Criterion, title: &str, mut candidates: Vec<Candidate>) {
+    const STRETCHES: usize = 12;
+    const STRETCH: Duration = Duration::from_millis(250);
+    let mut samples = vec![Vec::new(); candidates.len()];
+    for _ in 0..STRETCHES {
+        for (candidate, samples) in candidates.iter_mut().zip(&mut samples) {
+            let start = Instant::now();
+            while start.elapsed() < STRETCH {
+                samples.push((candidate.step)().as_secs_f64());
             }
-            println!();
+            (candidate.rest)();
         }
     }
-
-    /// The median and the mean.
-    fn times(&mut self, name: &str, size: usize) -> Option<(f64, f64)> {
-        let samples = self.samples.get_mut(&(name.to_owned(), size))?;
-        samples.sort_by(f64::total_cmp);
-        let mean = samples.iter().sum::<f64>() / samples.iter().map(|_| 1.0).sum::<f64>();
-        samples.get(samples.len() / 2).map(|median| (*median, mean))
+    let times: Vec<(f64, f64)> = samples.iter_mut().map(median_and_mean).collect();
+    println!("\n{title}: median (mean) time as a multiple of the first");
+    for (candidate, (median, mean)) in candidates.iter().zip(&times) {
+        let (first_median, first_mean) = times[0];
+        let (median, mean) = (median / first_median, mean / first_mean);
+        println!("  {:<40}{median:>6.2} ({mean:.2})", candidate.name);
     }
+    println!();
+
+    let mut group = criterion.benchmark_group(title);
+    for candidate in &mut candidates {
+        group.bench_function(candidate.name, |bencher| {
+            bencher.iter_custom(|iterations| (0..iterations).map(|_| (candidate.step)()).sum());
+        });
+        (candidate.rest)();
+    }
+    group.finish();
+}
+
+fn median_and_mean(samples: &mut Vec<f64>) -> (f64, f64) {
+    samples.sort_by(f64::total_cmp);
+    let count: f64 = samples.iter().map(|_| 1.0).sum();
+    (samples[samples.len() / 2], samples.iter().sum::<f64>() / count)
+}
+
+pub fn criterion() -> Criterion {
+    Criterion::default()
+        .sample_size(10)
+        .warm_up_time(Duration::from_millis(100))
+        .measurement_time(Duration::from_millis(500))
+        .configure_from_args()
 }

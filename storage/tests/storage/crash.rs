@@ -1,7 +1,8 @@
-//! Power cuts at any moment, also during recovery: whatever was acknowledged is there, and nothing that was not
-//! appended.
+//! Power cuts at any moment, also during recovery: whatever was acknowledged is there, and nothing
+//! that was not appended.
 //!
-//! `TURND_CRASH_IMAGES` sets how many images are opened, `TURND_SEED` where the random numbers start.
+//! `TURND_CRASH_IMAGES` sets how many images are opened, `TURND_SEED` where the random numbers
+//! start.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,7 +36,8 @@ struct Oracle {
 }
 
 impl Oracle {
-    /// Everything acknowledged before operation `at` as if it had been so from the start, to go on from an image.
+    /// Everything acknowledged before operation `at` as if it had been so from the start, to go on
+    /// from an image.
     fn at_crash(&self, at: usize) -> Self {
         let mut oracle = self.clone();
         for expected in oracle.keys.values_mut() {
@@ -166,7 +168,8 @@ fn run(seed: u64, base: Image, oracle: &mut Oracle, options: &Options) -> (Disk,
     (disk, cuts)
 }
 
-/// Opens the image, checks it, works on it, and cuts the power a second time at any point of that, recovery included.
+/// Opens the image, checks it, works on it, and cuts the power a second time at any point of that,
+/// recovery included.
 fn crash_twice(
     image: Image,
     oracle: &Oracle,

@@ -90,7 +90,8 @@ fn a_flipped_bit_in_a_rows_directory_damages_nothing() {
     runtime().block_on(store.append(append(&key(99), 1, 3))).unwrap();
     store.close();
     let mut image = disk.image();
-    // The row of one run: count, checksum, offset and key hash stand before the header of 32 bytes and the key.
+    // The row of one run: count, checksum, offset and key hash stand before the header of 32 bytes
+    // and the key.
     let run = find(&image.journal, b"key-0099summary") - 32;
     for back in [16, 12, 8, 4] {
         let mut image = image.clone();
@@ -122,7 +123,8 @@ fn a_damaged_key_takes_no_appends_and_the_others_do() {
     assert_log(&store, &key(5), LAST_SEQ + 1);
 }
 
-/// Whatever bits flip in whichever file: the store does not open, or a key is damaged, or all of it is there.
+/// Whatever bits flip in whichever file: the store does not open, or a key is damaged, or all of it
+/// is there.
 fn flip_anywhere(file: FileName, archived: bool) {
     let seed = number_from("TURND_SEED", 1);
     println!("TURND_SEED={seed}");

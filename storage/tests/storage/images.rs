@@ -1,7 +1,7 @@
 //! Crash images: what a disk may hold after a power cut.
 //!
-//! Of each file everything up to its last sync is there, and of what was done later any part: whole writes, pages of
-//! 4 KiB, sectors of 512 bytes, or a beginning that ends anywhere.
+//! Of each file everything up to its last sync is there, and of what was done later any part: whole
+//! writes, pages of 4 KiB, sectors of 512 bytes, or a beginning that ends anywhere.
 
 use turnd_storage::fault::{FileName, Image, Op};
 

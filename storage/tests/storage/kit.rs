@@ -1,4 +1,5 @@
-//! What the tests share: keys, events that can be told from their place, and short ways to use a store.
+//! What the tests share: keys, events that can be told from their place, and short ways to use a
+//! store.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -7,7 +7,8 @@ use turnd_storage::fault::{Disk, FileName, Image, Op};
 
 use crate::kit::{append, assert_log, key, quiet, runtime};
 
-/// A move whose archive commit is durable while the journal still has the rows: what a crash between the two leaves.
+/// A move whose archive commit is durable while the journal still has the rows: what a crash
+/// between the two leaves.
 fn moved_but_not_removed() -> Image {
     let disk = Disk::default();
     let store = disk.open(quiet()).unwrap();
