@@ -2,33 +2,29 @@
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde::Serialize;
 
-use crate::config::{Config, ConfigError, Finding, Flags, process_environment};
+use super::Place;
+use crate::config::{Config, ConfigError, Finding, process_environment};
 
 /// Widest line of the output on a terminal.
 const COLUMNS: usize = 80;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    #[arg(
-        long,
-        value_name = "FILE",
-        help = "The manifest [env: TURND_CONFIG] [default: turnd.toml]"
-    )]
-    pub config: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub place: Place,
 }
 
 /// Checks and prints. 0 when the configuration is right, 1 when it is not; a missing key of a model
 /// is told, but is no fault of the file.
 pub fn run(args: &Args) -> ExitCode {
-    let flags = Flags { config: args.config.clone(), ..Flags::default() };
+    let flags = args.place.clone().into();
     let report = Report::of(Config::load(&flags, &process_environment));
     let mut stdout = io::stdout().lock();
     let text = if args.json {

@@ -8,11 +8,12 @@ pub mod serve;
 
 use std::error::Error;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::config::ConfigError;
+use crate::config::{ConfigError, Flags};
 use crate::server::ServerError;
 use crate::telemetry;
 
@@ -31,6 +32,29 @@ pub enum Command {
     Run(run::Args),
     /// Check the configuration and say what is missing
     Check(check::Args),
+}
+
+/// Where a command finds its manifest and its data.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Place {
+    #[arg(
+        long,
+        value_name = "FILE",
+        help = "The manifest [env: TURND_CONFIG] [default: turnd.toml]"
+    )]
+    config: Option<PathBuf>,
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        help = "The data folder [env: TURND_DATA] [default: turnd-data]"
+    )]
+    data: Option<PathBuf>,
+}
+
+impl From<Place> for Flags {
+    fn from(Place { config, data }: Place) -> Self {
+        Self { config, data, listen: None }
+    }
 }
 
 /// Why a command could not do its work.

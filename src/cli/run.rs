@@ -4,12 +4,11 @@ mod printer;
 
 use std::future::poll_fn;
 use std::io;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use self::printer::{Outcome, Printer};
-use super::StartError;
-use crate::config::{Config, Flags, process_environment};
+use super::{Place, StartError};
+use crate::config::{Config, process_environment};
 use crate::control::agents::Catalogue;
 use crate::ids::{AgentId, OwnerId, Seq, SessionId, SessionKey, local_tenant, mint_session_id};
 use crate::protocol::input::{Identity, Input};
@@ -34,18 +33,8 @@ pub struct Args {
     /// Print the events of the turn as JSON, one per line
     #[arg(long)]
     pub json: bool,
-    #[arg(
-        long,
-        value_name = "FILE",
-        help = "The manifest [env: TURND_CONFIG] [default: turnd.toml]"
-    )]
-    pub config: Option<PathBuf>,
-    #[arg(
-        long,
-        value_name = "FOLDER",
-        help = "The data folder [env: TURND_DATA] [default: turnd-data]"
-    )]
-    pub data: Option<PathBuf>,
+    #[command(flatten)]
+    pub place: Place,
 }
 
 /// Why a turn could not be run.
@@ -64,8 +53,7 @@ pub enum RunError {
 }
 
 pub async fn run(args: Args) -> Result<ExitCode, StartError> {
-    let flags = Flags { config: args.config, data: args.data, ..Flags::default() };
-    let config = Config::load(&flags, &process_environment)?;
+    let config = Config::load(&args.place.into(), &process_environment)?;
     let agent_id = choose_agent(&config.catalogue, args.agent.as_deref())?;
     let session = args.session.as_deref().map(SessionId::parse).transpose();
     let session = session.map_err(RunError::Session)?;

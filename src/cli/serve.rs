@@ -2,13 +2,12 @@
 
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use secrecy::ExposeSecret as _;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::StartError;
+use super::{Place, StartError};
 use crate::config::{Config, Flags, process_environment};
 use crate::server::Server;
 
@@ -16,26 +15,16 @@ use crate::server::Server;
 pub struct Args {
     #[arg(
         long,
-        value_name = "FILE",
-        help = "The manifest [env: TURND_CONFIG] [default: turnd.toml]"
-    )]
-    pub config: Option<PathBuf>,
-    #[arg(
-        long,
         value_name = "ADDRESS:PORT",
         help = "Where to listen [env: TURND_LISTEN] [default: 127.0.0.1:7171]"
     )]
     pub listen: Option<SocketAddr>,
-    #[arg(
-        long,
-        value_name = "FOLDER",
-        help = "The data folder [env: TURND_DATA] [default: turnd-data]"
-    )]
-    pub data: Option<PathBuf>,
+    #[command(flatten)]
+    pub place: Place,
 }
 
 pub async fn run(args: Args) -> Result<ExitCode, StartError> {
-    let flags = Flags { config: args.config, listen: args.listen, data: args.data };
+    let flags = Flags { listen: args.listen, ..args.place.into() };
     let config = Config::load(&flags, &process_environment)?;
     for warning in &config.warnings {
         tracing::warn!("{warning}");

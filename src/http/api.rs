@@ -11,6 +11,7 @@ use http_body::Body;
 use percent_encoding::percent_decode_str;
 use serde_json::json;
 
+use super::body;
 use super::connection::Peer;
 use super::cors::{self, Cors};
 use super::error::ApiError;
@@ -22,6 +23,7 @@ use crate::auth::{self, Authenticator};
 use crate::clock;
 use crate::control::limits::Limits;
 use crate::ids::SessionId;
+use crate::protocol::json::{self, DecodeError, Node};
 use crate::runtime::Engine;
 
 /// What the routes work with.
@@ -93,6 +95,20 @@ impl Api {
                 }
             }
         }
+    }
+
+    /// Reads the JSON body of a request and decodes it.
+    pub(super) async fn read<B, T>(
+        &self,
+        head: &Parts,
+        body: B,
+        walk: impl FnOnce(&Node<'_>) -> Result<T, DecodeError>,
+    ) -> Result<T, ApiError>
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
+        let text = body::read_json(&head.headers, body, self.limits.body_bytes_max).await?;
+        Ok(json::decode(&text, self.limits.json_depth_max, walk)?)
     }
 
     /// A guesser is slowed down; everybody else learns that the credential is no good (A4).

@@ -7,7 +7,6 @@ use http_body::Body;
 use serde::Serialize;
 
 use super::api::{Api, session_id};
-use super::body;
 use super::error::ApiError;
 use super::rate::Class;
 use super::reply::{self, Reply};
@@ -38,10 +37,8 @@ pub(super) async fn input<B>(
 where
     B: Body<Data = Bytes> + Unpin,
 {
-    let text = body::read_json(&head.headers, body, api.limits.body_bytes_max).await?;
-    let submit = body::decode(&text, api.limits.json_depth_max, |root| {
-        Submit::read_client(root, api.limits.message_bytes_max)
-    })?;
+    let text_bytes_max = api.limits.message_bytes_max;
+    let submit = api.read(head, body, |root| Submit::read_client(root, text_bytes_max)).await?;
     let who = (&client.tenant, &client.identity.id);
     api.rates.take(Class::Input, who, clock::wall())?;
     let (tenant, identity) = (client.tenant.clone(), client.identity.clone());

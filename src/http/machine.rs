@@ -10,7 +10,7 @@ use super::api::{Api, session_id};
 use super::error::ApiError;
 use super::rate::Class;
 use super::reply::{self, Reply};
-use super::{body, client, stream};
+use super::{client, stream};
 use crate::auth::api_key::ApiKeyHolder;
 use crate::auth::client_token::TTL_SECS_DEFAULT;
 use crate::clock;
@@ -34,8 +34,7 @@ where
         token: String,
         expires_at: i64,
     }
-    let text = body::read_json(&head.headers, body, api.limits.body_bytes_max).await?;
-    let request = body::decode(&text, api.limits.json_depth_max, TokenRequest::read)?;
+    let request = api.read(head, body, TokenRequest::read).await?;
     let now = clock::wall();
     api.rates.take(Class::Mint, (&holder.tenant, &holder.key_id), now)?;
     let ttl_secs = request.ttl_secs.unwrap_or(TTL_SECS_DEFAULT);
@@ -55,10 +54,9 @@ pub(super) async fn submit<B>(
 where
     B: Body<Data = Bytes> + Unpin,
 {
-    let text = body::read_json(&head.headers, body, api.limits.body_bytes_max).await?;
-    let (submit, identity) = body::decode(&text, api.limits.json_depth_max, |root| {
-        Submit::read_machine(root, api.limits.message_bytes_max)
-    })?;
+    let text_bytes_max = api.limits.message_bytes_max;
+    let (submit, identity) =
+        api.read(head, body, |root| Submit::read_machine(root, text_bytes_max)).await?;
     api.rates.take(Class::Input, (&holder.tenant, &identity.id), clock::wall())?;
     client::submit(api, Caller::Machine, holder.tenant.clone(), identity, submit).await
 }

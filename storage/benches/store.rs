@@ -70,7 +70,9 @@ impl<'a> Rounds<'a> {
         };
         let work = |appends| round(self.runtime, &self.store, appends);
         let rest = || self.runtime.block_on(self.store.settle_archive()).unwrap();
-        Candidate::new(name, prepare, work).resting(rest)
+        let mut candidate = Candidate::new(name, prepare, work);
+        candidate.rest = Box::new(rest);
+        candidate
     }
 }
 

@@ -1,5 +1,6 @@
 use std::path::Path;
 
+use crate::config::Flags;
 use super::*;
 
 fn report(text: &str) -> Report {

@@ -48,7 +48,7 @@ impl Raw {
 pub struct Candidate<'a> {
     name: &'static str,
     step: Box<dyn FnMut() -> Duration + 'a>,
-    rest: Box<dyn FnMut() + 'a>,
+    pub rest: Box<dyn FnMut() + 'a>,
 }
 
 impl<'a> Candidate<'a> {
@@ -64,11 +64,6 @@ impl<'a> Candidate<'a> {
             start.elapsed()
         };
         Self { name, step: Box::new(step), rest: Box::new(|| {}) }
-    }
-
-    pub fn resting(mut self, rest: impl FnMut() + 'a) -> Self {
-        self.rest = Box::new(rest);
-        self
     }
 }
 
@@ -88,7 +83,8 @@ pub fn compare(criterion: &mut Criterion, title: &str, mut candidates: Vec<Candi
             (candidate.rest)();
         }
     }
-    let times: Vec<(f64, f64)> = samples.iter_mut().map(median_and_mean).collect();
+    let times: Vec<(f64, f64)> =
+        samples.iter_mut().map(|samples| median_and_mean(samples)).collect();
     println!("\n{title}: median (mean) time as a multiple of the first");
     for (candidate, (median, mean)) in candidates.iter().zip(&times) {
         let (first_median, first_mean) = times[0];
@@ -107,7 +103,7 @@ pub fn compare(criterion: &mut Criterion, title: &str, mut candidates: Vec<Candi
     group.finish();
 }
 
-fn median_and_mean(samples: &mut Vec<f64>) -> (f64, f64) {
+fn median_and_mean(samples: &mut [f64]) -> (f64, f64) {
     samples.sort_by(f64::total_cmp);
     let count: f64 = samples.iter().map(|_| 1.0).sum();
     (samples[samples.len() / 2], samples.iter().sum::<f64>() / count)
