@@ -132,11 +132,11 @@ fn only_json_in_utf_8_is_taken() {
 
 #[test]
 fn a_body_is_decoded_with_the_status_of_its_mistake() {
-    let read = |text: &str| decode(text.as_bytes(), 4, Node::unsigned);
-    assert_eq!(read("7"), Ok(7));
+    let read = |text: &str| decode(text.as_bytes(), 4, |node| node.text(1));
+    assert_eq!(read("\"a\"").as_deref(), Ok("a"));
     assert!(matches!(read("{"), Err(ApiError::BadRequest(_))));
-    assert!(matches!(read("\"a\""), Err(ApiError::Unprocessable(_))));
-    assert!(matches!(read("-1"), Err(ApiError::BadRequest(_))));
+    assert!(matches!(read("7"), Err(ApiError::Unprocessable(_))));
+    assert!(matches!(read("\"ab\""), Err(ApiError::BadRequest(_))));
     let deep = decode(b"[[[[[1]]]]]", 4, |_| Ok::<_, DecodeError>(()));
     assert!(matches!(deep, Err(ApiError::BadRequest(_))));
     assert!(matches!(read(""), Err(ApiError::BadRequest(_))));
