@@ -167,6 +167,22 @@ async fn a_chunked_request_behind_another_is_refused_because_its_head_cannot_be_
 }
 
 #[tokio::test]
+async fn a_chunked_request_that_starts_while_another_is_served_is_refused() {
+    let server = Server::start(Limits::default());
+    let mut wire = server.connect().await;
+    wire.send("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    within(server.site.entered.notified()).await;
+    wire.send("POST /echo HTTP/1.1\r\nContent-Length: 9\r\nA: ").await;
+    // Time to read that. Where it is not enough, the whole head is seen and refused for its length.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    server.site.release.notify_one();
+    assert_eq!(wire.answer().await.status, 200);
+    wire.send(post("/echo", "Transfer-Encoding: chunked\r\n", "2\r\n{}\r\n0\r\n\r\n")).await;
+    assert_eq!(wire.answer().await.status, 400);
+    wire.assert_closed().await;
+}
+
+#[tokio::test]
 async fn a_connection_with_an_unread_body_is_closed() {
     let server = Server::start(Limits::default());
     let mut wire = server.connect().await;
