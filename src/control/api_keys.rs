@@ -157,3 +157,6 @@ fn from_hex(text: &str) -> Option<[u8; 32]> {
     }
     Some(bytes)
 }
+
+#[cfg(test)]
+mod tests;

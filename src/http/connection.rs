@@ -199,4 +199,6 @@ impl Body for Tracked {
 }
 
 #[cfg(test)]
+pub mod kit;
+#[cfg(test)]
 mod tests;

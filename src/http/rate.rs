@@ -111,13 +111,13 @@ impl Buckets {
         }
         let full_at = full_at.entry(self.hasher.hash_one(who)).or_insert(now);
         // Within what a bucket can owe: a clock that was set back must not lock its owner out.
-        let from = (*full_at).clamp(now, now + self.capacity_micros);
-        let over = from + interval - now - self.capacity_micros;
+        *full_at = (*full_at).clamp(now, now + self.capacity_micros);
+        let over = *full_at + interval - now - self.capacity_micros;
         if over > 0 {
             let retry_after_secs = over.cast_unsigned().div_ceil(MICROS_PER_SEC.cast_unsigned());
             return Err(TooMany { retry_after_secs });
         }
-        *full_at = from + interval;
+        *full_at += interval;
         Ok(())
     }
 }
