@@ -1,7 +1,7 @@
 use std::path::Path;
 
-use crate::config::Flags;
 use super::*;
+use crate::config::Flags;
 
 fn report(text: &str) -> Report {
     let manifest = Some((Path::new("turnd.toml"), text));
