@@ -8,5 +8,8 @@
     reason = "a test stops at the first surprise and prints its seed"
 )]
 
+mod cors;
 mod kit;
+mod rates;
+mod tokens;
 mod turns;
