@@ -8,6 +8,7 @@
     reason = "a test stops at the first surprise and prints its seed"
 )]
 
+mod bad_input;
 mod cors;
 mod kit;
 mod rates;
