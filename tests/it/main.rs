@@ -10,7 +10,10 @@
 
 mod bad_input;
 mod cors;
+mod greeting;
 mod kit;
 mod rates;
+mod restart;
+mod streams;
 mod tokens;
 mod turns;
