@@ -9,11 +9,14 @@
 )]
 
 mod bad_input;
+mod commands;
 mod cors;
 mod greeting;
 mod kit;
 mod rates;
 mod restart;
+mod secrets;
 mod streams;
 mod tokens;
+mod torture;
 mod turns;
