@@ -32,7 +32,7 @@ use crate::runtime::Engine;
 /// Says where the server that holds the data folder can be reached.
 const ADDRESS_FILE: &str = "address";
 /// How often the last uses of API keys are written down (S7).
-const SAVE_USED_EVERY: Duration = Duration::from_secs(60);
+const SAVE_USED_EVERY: Duration = Duration::from_mins(1);
 
 /// Why a server, or a turn without one, cannot start or go on.
 #[derive(Debug, thiserror::Error)]

@@ -23,14 +23,12 @@ use crate::time::Timestamp;
 /// A quiet stream says so this often, or a proxy takes it for dead (S51).
 const PING_EVERY: Duration = Duration::from_secs(15);
 /// How long a stream may outlive the token that opened it (S9).
-const TOKEN_GRACE: Duration = Duration::from_secs(60);
+const TOKEN_GRACE: Duration = Duration::from_mins(1);
 
 /// What a reader asks for: where to resume, and the turn to be limited to.
 pub(super) fn request(head: &Parts) -> Result<WatchRequest, ApiError> {
-    let last_event_id = match head.headers.get("last-event-id") {
-        Some(value) => Some(value.to_str().unwrap_or_default()),
-        None => None,
-    };
+    let last_event_id = head.headers.get("last-event-id");
+    let last_event_id = last_event_id.map(|value| value.to_str().unwrap_or_default());
     let after_seq = query(head, "after_seq");
     let after =
         sse::resume_after(last_event_id, after_seq.as_deref()).map_err(ApiError::bad_request)?;
