@@ -389,7 +389,12 @@ impl Transcript {
     fn position(&self, index: Option<u64>, id: Option<&String>, name: &str) -> Option<usize> {
         let last = self.calls.len().checked_sub(1)?;
         let at = match index {
-            Some(_) => self.calls.iter().rposition(|(known, _)| *known == index)?,
+            Some(_) => match self.calls.iter().rposition(|(known, _)| *known == index) {
+                Some(at) => at,
+                // Nothing but arguments: they belong to a call that came without its index.
+                None if name.is_empty() && id.is_none() => last,
+                None => return None,
+            },
             None => last,
         };
         let known = self.calls.get(at).and_then(|(_, id)| id.as_ref());

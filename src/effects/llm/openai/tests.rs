@@ -114,6 +114,15 @@ fn pieces_without_an_index_continue_the_last_call() {
 }
 
 #[test]
+fn arguments_with_an_index_continue_a_call_that_came_without() {
+    let pieces = [
+        r#"[{"id":"1","function":{"name":"a"}}]"#,
+        r#"[{"index":0,"function":{"arguments":"{}"}}]"#,
+    ];
+    assert_eq!(made(&pieces), expect(&[("a", "{}")]));
+}
+
+#[test]
 fn calls_that_all_have_index_zero_are_told_apart_by_their_ids() {
     let pieces = [
         r#"[{"index":0,"id":"1","function":{"name":"a","arguments":"{}"}}]"#,
