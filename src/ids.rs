@@ -104,10 +104,7 @@ pub struct SessionKey {
 impl SessionKey {
     /// The bytes that storage knows the session by. No id holds a NUL, so the pair is unambiguous.
     pub fn to_bytes(&self) -> Arc<[u8]> {
-        [self.tenant.as_str(), "\0", self.session.as_str()]
-            .concat()
-            .into_bytes()
-            .into()
+        [self.tenant.as_str(), "\0", self.session.as_str()].concat().into_bytes().into()
     }
 
     /// The key that `to_bytes` wrote; `None` for any other bytes.
@@ -149,12 +146,12 @@ pub fn mint_session_id(now: Timestamp, random: [u8; 10]) -> SessionId {
 /// derives from the session and the position, so that no two sessions share it and a retry of the
 /// same step mints the same one (S2).
 pub fn derive_message_id(key: &SessionKey, seq: Seq, index: u32, now: Timestamp) -> MessageId {
-    MessageId(derive(key, seq, index, now))
+    MessageId(derive(b'm', key, seq, index, now))
 }
 
 /// As [`derive_message_id`], for a call.
 pub fn derive_call_id(key: &SessionKey, seq: Seq, index: u32, now: Timestamp) -> CallId {
-    CallId(derive(key, seq, index, now))
+    CallId(derive(b'c', key, seq, index, now))
 }
 
 /// The id of the `index`-th tool call of a reply: known while the reply still streams, and made of
@@ -174,7 +171,7 @@ pub fn tool_call_id(reply: &MessageId, index: usize) -> CallId {
 
 /// As [`derive_message_id`], for a turn that came without an id.
 pub fn derive_turn_id(key: &SessionKey, seq: Seq, index: u32, now: Timestamp) -> TurnId {
-    TurnId(derive(key, seq, index, now))
+    TurnId(derive(b't', key, seq, index, now))
 }
 
 impl CallId {
@@ -189,8 +186,9 @@ impl CallId {
     }
 }
 
-fn derive(key: &SessionKey, seq: Seq, index: u32, now: Timestamp) -> Arc<str> {
+fn derive(kind: u8, key: &SessionKey, seq: Seq, index: u32, now: Timestamp) -> Arc<str> {
     let digest = Sha256::new()
+        .chain_update([kind])
         .chain_update(key.to_bytes())
         .chain_update([0])
         .chain_update(seq.0.to_be_bytes())

@@ -46,10 +46,7 @@ pub fn status(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> CallFailu
         Ok(Body { error: None }) => Fault::read(&String::from_utf8_lossy(body)),
         Err(_) => Fault::default(),
     };
-    let fault = Fault {
-        status: Some(status.as_u16()),
-        ..told
-    };
+    let fault = Fault { status: Some(status.as_u16()), ..told };
     let mut failure = fault.failure();
     if failure.retryable {
         failure.retry_after = retry_after(headers);
@@ -71,23 +68,11 @@ pub fn transport(error: &reqwest::Error) -> CallFailure {
     if error.is_timeout() {
         timed_out("answer")
     } else if error.is_builder() {
-        failure(
-            ErrorCode::ProviderError,
-            false,
-            "the request to the model provider is not valid",
-        )
+        failure(ErrorCode::ProviderError, false, "the request to the model provider is not valid")
     } else if error.is_connect() {
-        failure(
-            ErrorCode::ProviderError,
-            true,
-            "the model provider could not be reached",
-        )
+        failure(ErrorCode::ProviderError, true, "the model provider could not be reached")
     } else {
-        failure(
-            ErrorCode::ProviderError,
-            true,
-            "the connection to the model provider broke",
-        )
+        failure(ErrorCode::ProviderError, true, "the connection to the model provider broke")
     }
 }
 
@@ -104,11 +89,7 @@ pub fn timed_out(what: &str) -> CallFailure {
 
 /// An answer that cannot be read; another attempt may get a whole one.
 pub fn garbled(what: &str) -> CallFailure {
-    failure(
-        ErrorCode::ProviderError,
-        true,
-        format!("the model provider sent {what}"),
-    )
+    failure(ErrorCode::ProviderError, true, format!("the model provider sent {what}"))
 }
 
 /// A stream that ended before the answer was complete.
@@ -119,11 +100,7 @@ pub fn cut() -> CallFailure {
 
 /// More bytes than are taken. Not retried: another answer would be as long, and paid for again.
 pub fn flooded(what: &str) -> CallFailure {
-    failure(
-        ErrorCode::ProviderError,
-        false,
-        format!("the model provider sent {what}"),
-    )
+    failure(ErrorCode::ProviderError, false, format!("the model provider sent {what}"))
 }
 
 /// Not retried, as [`flooded`].
@@ -160,11 +137,7 @@ pub fn asked_for(code: ErrorCode) -> CallFailure {
         ErrorCode::ProviderError | ErrorCode::RateLimited | ErrorCode::DeadlineExceeded => true,
         ErrorCode::Refused | ErrorCode::BudgetExceeded => false,
     };
-    failure(
-        code,
-        retryable,
-        format!("the demo model failed with {} as asked", code.as_str()),
-    )
+    failure(code, retryable, format!("the demo model failed with {} as asked", code.as_str()))
 }
 
 /// A short word of a provider that is safe to pass on.
@@ -174,11 +147,7 @@ pub fn is_word(text: &str) -> bool {
 }
 
 fn failure(code: ErrorCode, retryable: bool, message: impl Into<String>) -> CallFailure {
-    CallFailure {
-        error: ErrorInfo::new(message, Some(code)),
-        retryable,
-        retry_after: None,
-    }
+    CallFailure { error: ErrorInfo::new(message, Some(code)), retryable, retry_after: None }
 }
 
 impl Fault {
@@ -204,11 +173,7 @@ impl Fault {
         };
         let number = status_in(&shape.code).or_else(|| status_in(&shape.status));
         let code = shape.code.filter(|code| code.parse::<u64>().is_err());
-        Self {
-            status: number,
-            kind: shape.kind.or(shape.status),
-            code,
-        }
+        Self { status: number, kind: shape.kind.or(shape.status), code }
     }
 
     fn failure(self) -> CallFailure {
@@ -216,11 +181,9 @@ impl Fault {
         let words = [self.code.as_deref(), self.kind.as_deref()];
         let by_word = words.into_iter().flatten().find_map(by_word);
         let (code, retryable, message) = match (by_word, self.status) {
-            (Some((ErrorCode::Refused, ..)), _) => (
-                ErrorCode::Refused,
-                false,
-                "the model provider refused the content".to_owned(),
-            ),
+            (Some((ErrorCode::Refused, ..)), _) => {
+                (ErrorCode::Refused, false, "the model provider refused the content".to_owned())
+            }
             (_, Some(status)) => {
                 let (code, retryable, message) = by_status(status);
                 (code, retryable, format!("{message} (status {status})"))
@@ -248,39 +211,21 @@ fn by_status(status: u16) -> (ErrorCode, bool, &'static str) {
             false,
             "the model provider redirects, which is not followed: check base_url",
         ),
-        401 | 403 => (
-            ProviderError,
-            false,
-            "the model provider did not accept the API key: check it",
-        ),
+        401 | 403 => {
+            (ProviderError, false, "the model provider did not accept the API key: check it")
+        }
         404 => (
             ProviderError,
             false,
             "the model provider knows no such model or address: check model and base_url",
         ),
         408 | 504 => (DeadlineExceeded, true, "the model provider ran out of time"),
-        409 | 425 => (
-            ProviderError,
-            true,
-            "the model provider could not take the request",
-        ),
-        429 => (
-            RateLimited,
-            true,
-            "the model provider limits the rate of requests",
-        ),
+        409 | 425 => (ProviderError, true, "the model provider could not take the request"),
+        429 => (RateLimited, true, "the model provider limits the rate of requests"),
         OVERLOADED => (RateLimited, true, "the model provider is overloaded"),
-        400..=499 => (
-            ProviderError,
-            false,
-            "the model provider did not accept the request",
-        ),
+        400..=499 => (ProviderError, false, "the model provider did not accept the request"),
         500..=599 => (ProviderError, true, "the model provider failed"),
-        _ => (
-            ProviderError,
-            false,
-            "the model provider answered with an unexpected status",
-        ),
+        _ => (ProviderError, false, "the model provider answered with an unexpected status"),
     }
 }
 
@@ -291,11 +236,9 @@ fn by_word(word: &str) -> Option<(ErrorCode, bool, &'static str)> {
         "rate_limit_error"
         | "rate_limit_exceeded"
         | "insufficient_quota"
-        | "resource_exhausted" => Some((
-            RateLimited,
-            true,
-            "the model provider limits the rate of requests",
-        )),
+        | "resource_exhausted" => {
+            Some((RateLimited, true, "the model provider limits the rate of requests"))
+        }
         "overloaded_error" => Some((RateLimited, true, "the model provider is overloaded")),
         "timeout_error" | "timeout" => {
             Some((DeadlineExceeded, true, "the model provider ran out of time"))
@@ -304,21 +247,15 @@ fn by_word(word: &str) -> Option<(ErrorCode, bool, &'static str)> {
             Some((Refused, false, "the model provider refused the content"))
         }
         "authentication_error" | "permission_error" | "invalid_api_key" | "billing_error" => {
-            Some((
-                ProviderError,
-                false,
-                "the model provider did not accept the API key: check it",
-            ))
+            Some((ProviderError, false, "the model provider did not accept the API key: check it"))
         }
         "invalid_request_error"
         | "not_found_error"
         | "request_too_large"
         | "context_length_exceeded"
-        | "model_not_found" => Some((
-            ProviderError,
-            false,
-            "the model provider did not accept the request",
-        )),
+        | "model_not_found" => {
+            Some((ProviderError, false, "the model provider did not accept the request"))
+        }
         _ => None,
     }
 }

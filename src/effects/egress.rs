@@ -53,10 +53,7 @@ impl Egress {
         let (client, has_roots) = match builder().build() {
             Ok(client) => (client, true),
             Err(error) => {
-                tracing::warn!(
-                    error = chain(&error),
-                    "https calls will fail: no CA certificates"
-                );
+                tracing::warn!(error = chain(&error), "https calls will fail: no CA certificates");
                 (without_roots(builder()), false)
             }
         };
@@ -95,15 +92,9 @@ impl Egress {
     }
 }
 
-#[expect(
-    clippy::expect_used,
-    reason = "with no roots to load, only a broken build can fail here"
-)]
+#[expect(clippy::expect_used, reason = "with no roots to load, only a broken build can fail here")]
 fn without_roots(builder: ClientBuilder) -> Client {
-    builder
-        .tls_certs_only([])
-        .build()
-        .expect("a client without roots")
+    builder.tls_certs_only([]).build().expect("a client without roots")
 }
 
 /// Refuses what no provider, worker or connector lives at.

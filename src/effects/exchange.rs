@@ -37,11 +37,7 @@ pub async fn send(
     streamed: bool,
     bounds: &Bounds,
 ) -> Result<Answer, CallFailure> {
-    let head_max = if streamed {
-        bounds.streamed_head_max
-    } else {
-        bounds.whole_head_max
-    };
+    let head_max = if streamed { bounds.streamed_head_max } else { bounds.whole_head_max };
     let response = match timeout(head_max, request.send()).await {
         Ok(sent) => sent.map_err(|error| classify::transport(&error))?,
         Err(_) => return Err(classify::timed_out("start to answer")),
@@ -49,10 +45,7 @@ pub async fn send(
     if !response.status().is_success() {
         return Err(refusal(response, bounds).await);
     }
-    let kind = response
-        .headers()
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok());
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let kind = kind.unwrap_or_default().to_ascii_lowercase();
     if kind.contains("event-stream") || (streamed && !kind.contains("json")) {
         let events = Events {
@@ -63,9 +56,7 @@ pub async fn send(
         };
         return Ok(Answer::Events(Box::new(events)));
     }
-    whole(response, STREAM_BYTES_MAX, bounds.idle_max)
-        .await
-        .map(Answer::Whole)
+    whole(response, STREAM_BYTES_MAX, bounds.idle_max).await.map(Answer::Whole)
 }
 
 impl Events {
@@ -82,9 +73,7 @@ impl Events {
                 Some(bytes) => decoder
                     .push(&bytes, &mut self.ready)
                     .map_err(|overflow| classify::flooded(&overflow.to_string()))?,
-                None => self
-                    .ready
-                    .extend(self.decoder.take().and_then(Decoder::finish)),
+                None => self.ready.extend(self.decoder.take().and_then(Decoder::finish)),
             }
         }
     }
@@ -94,9 +83,7 @@ async fn refusal(response: Response, bounds: &Bounds) -> CallFailure {
     let status = response.status();
     let headers = response.headers().clone();
     let body = whole(response, ERROR_BODY_BYTES_MAX, bounds.idle_max);
-    let body = within(ERROR_BODY_WAIT.min(bounds.idle_max), body)
-        .await
-        .unwrap_or_default();
+    let body = within(ERROR_BODY_WAIT.min(bounds.idle_max), body).await.unwrap_or_default();
     classify::status(status, &headers, &body)
 }
 

@@ -77,10 +77,7 @@ impl Bounds {
 
 impl Executors {
     pub fn new(bounds: Bounds) -> Self {
-        Self {
-            egress: Egress::new(bounds.connect_max),
-            bounds,
-        }
+        Self { egress: Egress::new(bounds.connect_max), bounds }
     }
 
     /// One attempt of a model call. Shows pieces through `deltas` only if the call streams; what
@@ -94,10 +91,7 @@ impl Executors {
     ) -> Result<LlmResponse, CallFailure> {
         let mut unseen = |_: Delta<'_>| {};
         let deltas = if call.stream { deltas } else { &mut unseen };
-        let line = Line {
-            egress: &self.egress,
-            bounds: &self.bounds,
-        };
+        let line = Line { egress: &self.egress, bounds: &self.bounds };
         let reply = Reply::new(call, self.bounds.answer_bytes_max, deltas);
         let mut response = match llm.kind {
             LlmKind::Demo => llm::demo::answer(system, call, reply).await,
@@ -116,14 +110,9 @@ fn priced(llm: &Llm, model: &str, usage: Option<Usage>) -> Cost {
     let (Some(price), Some(usage)) = (llm.prices.get(model), usage) else {
         return Cost::default();
     };
-    let cached = usage
-        .cached_input_tokens
-        .unwrap_or(0)
-        .min(usage.input_tokens);
+    let cached = usage.cached_input_tokens.unwrap_or(0).min(usage.input_tokens);
     let part = |tokens: u64, per_million: Decimal| {
-        Decimal::from(tokens)
-            .saturating_mul(per_million)
-            .saturating_mul(Decimal::new(1, 6))
+        Decimal::from(tokens).saturating_mul(per_million).saturating_mul(Decimal::new(1, 6))
     };
     let total = part(usage.input_tokens - cached, price.input)
         .saturating_add(part(cached, price.cached_input.unwrap_or(price.input)))

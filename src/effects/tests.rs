@@ -46,9 +46,7 @@ async fn attempt(
     call.stream = stream;
     let mut shown = Shown::default();
     let mut deltas = |delta: Delta<'_>| shown.add(delta);
-    let result = Executors::new(bounds)
-        .call_model(llm, Some("be kind"), &call, &mut deltas)
-        .await;
+    let result = Executors::new(bounds).call_model(llm, Some("be kind"), &call, &mut deltas).await;
     (result, shown)
 }
 
@@ -80,10 +78,7 @@ async fn a_streamed_answer_arrives_with_the_key_in_its_header() {
     shown.assert_matches(&response.unwrap());
     assert_eq!(shown.text, "hello");
     let request = provider.request().await;
-    assert!(
-        request.starts_with("POST /v1/chat/completions HTTP/1.1\r\n"),
-        "{request}"
-    );
+    assert!(request.starts_with("POST /v1/chat/completions HTTP/1.1\r\n"), "{request}");
     assert!(request.contains(&format!("\r\nauthorization: Bearer {KEY}\r\n")));
     assert!(request.contains("\r\naccept: text/event-stream\r\n"));
     assert!(!request.contains("accept-encoding"));
@@ -93,10 +88,7 @@ async fn a_streamed_answer_arrives_with_the_key_in_its_header() {
     let (response, shown) = attempt(bounds(), &llm(LlmKind::Anthropic, &provider.url), true).await;
     shown.assert_matches(&response.unwrap());
     let request = provider.request().await;
-    assert!(
-        request.starts_with("POST /v1/messages HTTP/1.1\r\n"),
-        "{request}"
-    );
+    assert!(request.starts_with("POST /v1/messages HTTP/1.1\r\n"), "{request}");
     assert!(request.contains(&format!("\r\nx-api-key: {KEY}\r\n")));
     assert!(request.contains("\r\nanthropic-version: 2023-06-01\r\n"));
 }
@@ -132,31 +124,19 @@ async fn a_stream_is_read_even_if_none_was_asked_for() {
 
 #[tokio::test]
 async fn a_provider_that_never_begins_to_answer_runs_into_the_deadline() {
-    let bounds = Bounds {
-        streamed_head_max: soon(),
-        ..bounds()
-    };
+    let bounds = Bounds { streamed_head_max: soon(), ..bounds() };
     for failure in both("", Ending::Hang, bounds).await {
         assert_eq!(code(&failure), (ErrorCode::DeadlineExceeded, true));
     }
-    let whole = Bounds {
-        whole_head_max: soon(),
-        ..bounds
-    };
+    let whole = Bounds { whole_head_max: soon(), ..bounds };
     let provider = Provider::start("", Ending::Hang).await;
     let (result, _) = attempt(whole, &llm(LlmKind::OpenAi, &provider.url), false).await;
-    assert_eq!(
-        code(&result.unwrap_err()),
-        (ErrorCode::DeadlineExceeded, true)
-    );
+    assert_eq!(code(&result.unwrap_err()), (ErrorCode::DeadlineExceeded, true));
 }
 
 #[tokio::test]
 async fn a_provider_that_stops_in_the_middle_runs_into_the_deadline() {
-    let bounds = Bounds {
-        idle_max: soon(),
-        ..bounds()
-    };
+    let bounds = Bounds { idle_max: soon(), ..bounds() };
     let started = head(200, "text/event-stream") + &sse(&[OPENAI_TEXT, ANTHROPIC_TEXT]);
     for failure in both(started, Ending::Hang, bounds).await {
         assert_eq!(code(&failure), (ErrorCode::DeadlineExceeded, true));
@@ -164,18 +144,12 @@ async fn a_provider_that_stops_in_the_middle_runs_into_the_deadline() {
     let part = head(200, "application/json") + "{\"choices\":";
     let provider = Provider::start(part, Ending::Hang).await;
     let (result, _) = attempt(bounds, &llm(LlmKind::OpenAi, &provider.url), false).await;
-    assert_eq!(
-        code(&result.unwrap_err()),
-        (ErrorCode::DeadlineExceeded, true)
-    );
+    assert_eq!(code(&result.unwrap_err()), (ErrorCode::DeadlineExceeded, true));
 }
 
 #[tokio::test]
 async fn an_answer_that_came_whole_counts_though_the_stream_never_ends() {
-    let bounds = Bounds {
-        idle_max: Duration::from_millis(500),
-        ..bounds()
-    };
+    let bounds = Bounds { idle_max: Duration::from_millis(500), ..bounds() };
     let stream = head(200, "text/event-stream") + &sse(&[OPENAI_TEXT, OPENAI_STOP]);
     let provider = Provider::start(stream, Ending::Hang).await;
     let (result, _) = attempt(bounds, &llm(LlmKind::OpenAi, &provider.url), true).await;
@@ -234,10 +208,7 @@ async fn a_status_is_classified_with_its_wait() {
 
 #[tokio::test]
 async fn the_body_of_an_error_is_not_waited_for() {
-    let bounds = Bounds {
-        idle_max: soon(),
-        ..bounds()
-    };
+    let bounds = Bounds { idle_max: soon(), ..bounds() };
     for failure in both(head(503, "application/json") + "{", Ending::Hang, bounds).await {
         assert_eq!(code(&failure), (ErrorCode::ProviderError, true));
         assert_eq!(failure.error.detail.unwrap().text(), r#"{"status":503}"#);
@@ -247,10 +218,8 @@ async fn the_body_of_an_error_is_not_waited_for() {
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
     let target = Provider::start(head(200, "text/event-stream"), Ending::Close).await;
-    let redirect = format!(
-        "HTTP/1.1 307 Moved\r\nlocation: {}\r\nconnection: close\r\n\r\n",
-        target.url
-    );
+    let redirect =
+        format!("HTTP/1.1 307 Moved\r\nlocation: {}\r\nconnection: close\r\n\r\n", target.url);
     for failure in both(redirect, Ending::Close, bounds()).await {
         assert_eq!(code(&failure), (ErrorCode::ProviderError, false));
     }
@@ -276,17 +245,12 @@ async fn a_flood_is_cut_off_and_not_retried() {
 #[tokio::test]
 async fn an_answer_whose_json_is_too_large_is_a_failed_attempt() {
     // Each of these characters takes six bytes in JSON.
-    let half = format!(
-        r#"{{"choices":[{{"delta":{{"content":"{}"}}}}]}}"#,
-        "\\u0001".repeat(100_000)
-    );
+    let half =
+        format!(r#"{{"choices":[{{"delta":{{"content":"{}"}}}}]}}"#, "\\u0001".repeat(100_000));
     let answer = head(200, "text/event-stream") + &sse(&[&half, &half, OPENAI_STOP]);
     let provider = Provider::start(answer, Ending::Close).await;
     let (result, shown) = attempt(bounds(), &llm(LlmKind::OpenAi, &provider.url), true).await;
-    assert_eq!(
-        code(&result.unwrap_err()),
-        (ErrorCode::ProviderError, false)
-    );
+    assert_eq!(code(&result.unwrap_err()), (ErrorCode::ProviderError, false));
     assert_eq!((shown.text.len(), shown.finish), (200_000, None));
 }
 
@@ -303,18 +267,12 @@ async fn an_error_in_the_stream_fails_the_attempt() {
 async fn a_missing_key_is_named_and_nothing_is_sent() {
     let provider = Provider::start("", Ending::Close).await;
     for kind in [LlmKind::OpenAi, LlmKind::Anthropic] {
-        let keyless = Llm {
-            api_key: None,
-            ..llm(kind, &provider.url)
-        };
+        let keyless = Llm { api_key: None, ..llm(kind, &provider.url) };
         let failure = attempt(bounds(), &keyless, true).await.0.unwrap_err();
         assert_eq!(code(&failure), (ErrorCode::ProviderError, false));
         assert!(failure.error.message.contains("SOME_API_KEY"));
 
-        let odd = Llm {
-            api_key: Some(SecretString::from("a\nb")),
-            ..llm(kind, &provider.url)
-        };
+        let odd = Llm { api_key: Some(SecretString::from("a\nb")), ..llm(kind, &provider.url) };
         let failure = attempt(bounds(), &odd, true).await.0.unwrap_err();
         assert_eq!(code(&failure), (ErrorCode::ProviderError, false));
         assert!(failure.error.message.contains("SOME_API_KEY"));
@@ -327,37 +285,23 @@ async fn a_block_that_names_no_key_calls_without_one() {
     let stream = head(200, "text/event-stream") + &sse(&[OPENAI_TEXT, OPENAI_STOP]);
     let provider = Provider::start(stream, Ending::Close).await;
     let block = llm(LlmKind::OpenAi, &provider.url);
-    let keyless = Llm {
-        api_key: None,
-        api_key_env: None,
-        ..block
-    };
+    let keyless = Llm { api_key: None, api_key_env: None, ..block };
     assert!(attempt(bounds(), &keyless, true).await.0.is_ok());
     assert!(!provider.request().await.contains("authorization"));
 }
 
 #[tokio::test]
 async fn an_address_that_is_refused_or_dead_is_a_failed_attempt() {
-    for url in [
-        "http://169.254.169.254/v1",
-        "ftp://example.com",
-        "http://u:p@127.0.0.1:1",
-    ] {
+    for url in ["http://169.254.169.254/v1", "ftp://example.com", "http://u:p@127.0.0.1:1"] {
         for kind in [LlmKind::OpenAi, LlmKind::Anthropic] {
-            let failure = attempt(bounds(), &llm(kind, url), true)
-                .await
-                .0
-                .unwrap_err();
+            let failure = attempt(bounds(), &llm(kind, url), true).await.0.unwrap_err();
             assert_eq!(code(&failure), (ErrorCode::ProviderError, false), "{url}");
         }
     }
     let unused = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let url = format!("http://{}", unused.local_addr().unwrap());
     drop(unused);
-    let failure = attempt(bounds(), &llm(LlmKind::OpenAi, &url), true)
-        .await
-        .0
-        .unwrap_err();
+    let failure = attempt(bounds(), &llm(LlmKind::OpenAi, &url), true).await.0.unwrap_err();
     assert_eq!(code(&failure), (ErrorCode::ProviderError, true));
 }
 
@@ -409,23 +353,13 @@ fn tokens_cost_what_the_manifest_says_exactly() {
     };
     let cost = |block: &Llm, usage| priced(block, "m", usage).0.to_string();
     assert_eq!(cost(&block, Some(usage)), "2.50007075");
-    let uncached = Price {
-        cached_input: None,
-        ..price
-    };
+    let uncached = Price { cached_input: None, ..price };
     block.prices.insert("m".to_owned(), uncached);
     assert_eq!(cost(&block, Some(usage)), "2.5000775");
     // A server that counts more cached tokens than tokens is not paid for it.
-    let odd = Usage {
-        cached_input_tokens: Some(u64::MAX),
-        ..usage
-    };
+    let odd = Usage { cached_input_tokens: Some(u64::MAX), ..usage };
     assert_eq!(cost(&block, Some(odd)), "2.5000775");
-    let huge = Usage {
-        input_tokens: u64::MAX,
-        output_tokens: u64::MAX,
-        ..usage
-    };
+    let huge = Usage { input_tokens: u64::MAX, output_tokens: u64::MAX, ..usage };
     assert_eq!(cost(&block, Some(huge)), "230584300921369.3951875");
     assert_eq!(cost(&block, None), "0");
     assert_eq!(priced(&block, "other", Some(usage)), Cost::default());
@@ -436,11 +370,7 @@ async fn what_the_provider_reports_as_cost_counts_before_the_price() {
     let usage = r#"{"choices":[],"usage":{"prompt_tokens":1000000,"completion_tokens":0}}"#;
     let cost = usage.replace("}}", r#","cost":0.5}}"#);
     let mut block = llm(LlmKind::OpenAi, "");
-    let price = Price {
-        input: Decimal::TWO,
-        output: Decimal::ONE,
-        cached_input: None,
-    };
+    let price = Price { input: Decimal::TWO, output: Decimal::ONE, cached_input: None };
     block.prices.insert("some-model".to_owned(), price);
     for (usage, expected) in [(usage, "2"), (cost.as_str(), "0.5")] {
         let stream = head(200, "text/event-stream") + &sse(&[OPENAI_TEXT, OPENAI_STOP, usage]);

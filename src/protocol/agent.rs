@@ -81,8 +81,12 @@ impl Serialize for Seconds {
 impl<'de> Deserialize<'de> for Seconds {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let secs = f64::deserialize(deserializer)?;
-        Duration::try_from_secs_f64(secs)
-            .map(|duration| Self(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)))
-            .map_err(serde::de::Error::custom)
+        // To the nearest millisecond: the number may stand a little below the one that was written.
+        let nanos = Duration::try_from_secs_f64(secs).map_err(serde::de::Error::custom)?;
+        let millis = (nanos.as_nanos() + 500_000) / 1_000_000;
+        Ok(Self(u64::try_from(millis).unwrap_or(u64::MAX)))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,8 @@
 //! What may be asked of a session.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::ids::{AgentId, CallId, TurnId};
-use crate::protocol::agent::AgentConfig;
 use crate::protocol::error::ErrorInfo;
 use crate::protocol::input::{Identity, Input};
 use crate::protocol::llm::LlmResponse;
@@ -22,13 +20,10 @@ pub enum Command {
     /// A caller's input; creates the session where it does not exist (S3).
     Submit(Box<Submission>),
     /// An executor's answer to one attempt of a model call.
-    SettleModelCall {
-        id: CallId,
-        attempt: u32,
-        outcome: ModelOutcome,
-    },
-    /// A deadline or a retry may be due.
-    Wake,
+    SettleModelCall { id: CallId, attempt: u32, outcome: ModelOutcome },
+    /// A deadline or a retry may be due. `streamed` names the calls whose running attempt has shown
+    /// output.
+    Wake { streamed: Vec<CallId> },
     /// The process started anew: what was in flight is interrupted (S39).
     Recover,
 }
@@ -59,11 +54,4 @@ pub struct CallFailure {
     pub retryable: bool,
     /// The least wait that the other side asked for.
     pub retry_after: Option<Duration>,
-}
-
-/// What every decision may look at beside the session's own state.
-#[derive(Debug, Clone)]
-pub struct Context {
-    /// The configuration of the session's agent.
-    pub agent: Arc<AgentConfig>,
 }

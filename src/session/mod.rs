@@ -4,8 +4,24 @@
 //! only by applying events ([`Session::evolve`]). No clock, no randomness, no I/O: `now` is an
 //! argument, ids derive from the session and the position in its log.
 
+mod call;
 mod command;
+mod decide;
 mod effect;
+mod evolve;
+mod outstanding;
+mod project;
+mod rejection;
+mod state;
+mod tree;
+mod turn;
 
 pub use command::{CallFailure, Caller, Command, ModelOutcome, Submission};
+pub use decide::{Reply, Step};
 pub use effect::{Effect, ModelCall};
+pub use rejection::Rejection;
+pub use state::Session;
+pub use turn::TurnRecord;
+
+#[cfg(test)]
+mod tests;

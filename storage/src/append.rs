@@ -58,8 +58,8 @@ pub(crate) fn check_size(what: &'static str, bytes: u64, bytes_max: u64) -> Resu
     Ok(())
 }
 
-/// Packs appends into rows of at most [`ROW_BYTES_MAX`]; an event larger than that has a row of its own. The last run
-/// of each append carries its head.
+/// Packs appends into rows of at most [`ROW_BYTES_MAX`]; an event larger than that has a row of its
+/// own. The last run of each append carries its head.
 pub(crate) fn pack(appends: &[Append]) -> Vec<Vec<NewRun<'_>>> {
     let mut packer = Packer::default();
     for append in appends {
@@ -83,10 +83,9 @@ impl<'a> Packer<'a> {
         loop {
             let fitting = self.fitting(overhead, events);
             let (taken, rest) = events.split_at(fitting);
-            let head = rest.is_empty().then_some(NewHead {
-                summary: &append.head.summary,
-                owes: append.head.owes,
-            });
+            let head = rest
+                .is_empty()
+                .then_some(NewHead { summary: &append.head.summary, owes: append.head.owes });
             let taken_bytes: usize = taken.iter().map(|event| RECORD_BYTES + event.len()).sum();
             self.bytes += overhead + taken_bytes;
             self.row.push(NewRun { key: &append.key, first_seq, events: taken, head });
@@ -99,7 +98,8 @@ impl<'a> Packer<'a> {
         }
     }
 
-    /// How many of `events` go into the row at hand, after ending it if it has no room for the first.
+    /// How many of `events` go into the row at hand, after ending it if it has no room for the
+    /// first.
     fn fitting(&mut self, overhead: usize, events: &[Bytes]) -> usize {
         let first = events.first().map_or(0, |event| RECORD_BYTES + event.len());
         if self.bytes + overhead + first > ROW_BYTES_MAX {

@@ -14,7 +14,7 @@ use crate::tables::{HEADS, OWING, SEGMENTS};
 const FLAG_OWES: u8 = 1;
 
 /// The head of a key as it is stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoredHead {
     /// The seq of the key's last event; 0 if it has none.
     pub last_seq: u64,
@@ -68,9 +68,8 @@ pub(crate) fn head_in(txn: &ReadTransaction, key: &[u8]) -> Result<Option<Stored
     }
     // A key without a head must have no segments either: else the head's row is what is damaged.
     let segments = txn.open_table(SEGMENTS).map_err(|error| failed(error.into()))?;
-    let mut of_key = segments
-        .range((key, 0)..=(key, u64::MAX))
-        .map_err(|error| failed(error.into()))?;
+    let mut of_key =
+        segments.range((key, 0)..=(key, u64::MAX)).map_err(|error| failed(error.into()))?;
     match of_key.next() {
         None => Ok(None),
         Some(_) => Err(Error::damaged(key, "its head is missing")),
@@ -82,17 +81,41 @@ pub(crate) fn owing(
     archive: &Database,
     mut latest: BTreeMap<Arc<[u8]>, bool>,
 ) -> Result<Vec<Arc<[u8]>>, Error> {
-    let read = |latest: &mut BTreeMap<Arc<[u8]>, bool>| -> Result<(), redb::Error> {
-        for entry in archive.begin_read()?.open_table(OWING)?.iter()? {
-            let (key, hash) = entry?;
-            if record::key_hash(key.value()) == hash.value() {
-                latest.entry(Arc::from(key.value())).or_insert(true);
-            } else {
-                tracing::error!(key = %key.value().escape_ascii(), "a key that owes is damaged");
-            }
-        }
-        Ok(())
-    };
-    read(&mut latest).map_err(|source| Error::database("read what is owed", source))?;
+    let failed = |source| Error::database("read what is owed", source);
+    if !read_owing(archive, &mut latest).map_err(failed)? {
+        tracing::error!("the index of the keys that owe is damaged: reading every head");
+        read_heads(archive, &mut latest).map_err(failed)?;
+    }
     Ok(latest.into_iter().filter_map(|(key, owes)| owes.then_some(key)).collect())
+}
+
+/// Reads the index. Returns whether all of it is sound.
+fn read_owing(
+    archive: &Database,
+    latest: &mut BTreeMap<Arc<[u8]>, bool>,
+) -> Result<bool, redb::Error> {
+    let mut sound = true;
+    for entry in archive.begin_read()?.open_table(OWING)?.iter()? {
+        let (key, hash) = entry?;
+        if record::key_hash(key.value()) == hash.value() {
+            latest.entry(Arc::from(key.value())).or_insert(true);
+        } else {
+            sound = false;
+        }
+    }
+    Ok(sound)
+}
+
+/// Reads what the index is made from. A damaged head answers for itself when it is asked for.
+fn read_heads(
+    archive: &Database,
+    latest: &mut BTreeMap<Arc<[u8]>, bool>,
+) -> Result<(), redb::Error> {
+    for entry in archive.begin_read()?.open_table(HEADS)?.iter()? {
+        let (key, bytes) = entry?;
+        if decode(key.value(), bytes.value()).is_ok_and(|head| head.owes) {
+            latest.entry(Arc::from(key.value())).or_insert(true);
+        }
+    }
+    Ok(())
 }

@@ -2,12 +2,13 @@
 
 use bytes::{BufMut, Bytes};
 use crc32fast::Hasher;
-use redb::{Database, ReadableDatabase, ReadableTable, WriteTransaction};
+use redb::{Database, ReadableDatabase, WriteTransaction};
 
 use crate::error::Error;
 use crate::tables::DOCUMENTS;
 
-/// The largest document. Larger values belong into files: redb rounds them up to a power of two of pages.
+/// The largest document. Larger values belong into files: redb rounds them up to a power of two of
+/// pages.
 pub const DOCUMENT_BYTES_MAX: usize = 1 << 20;
 
 pub(crate) fn get(archive: &Database, name: &str) -> Result<Option<Bytes>, Error> {

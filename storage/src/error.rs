@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 /// A failure of the store.
 ///
-/// Only [`Error::Unknown`] and [`Error::Poisoned`] leave the outcome of a write open; every other error of a write
-/// means that nothing was written.
+/// Only [`Error::Unknown`] and [`Error::Poisoned`] leave the outcome of a write open; every other
+/// error of a write means that nothing was written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Another process (or another [`crate::Store`] of this one) holds the directory.
@@ -41,12 +41,13 @@ pub enum Error {
     #[error("{what} of {bytes} bytes is larger than the {bytes_max} bytes allowed")]
     TooLarge { what: &'static str, bytes: u64, bytes_max: u64 },
 
-    /// The journal is full and the archive has not caught up in time. Nothing was written; try again later.
+    /// The journal is full and the archive has not caught up in time. Nothing was written; try
+    /// again later.
     #[error("the journal is full")]
     Full,
 
-    /// Stored bytes of this key (or document, or file) do not match their checksum or leave a gap. Other keys are
-    /// not affected.
+    /// Stored bytes of this key (or document, or file) do not match their checksum or leave a gap.
+    /// Other keys are not affected.
     #[error("stored data of {} is damaged: {what}", name.escape_ascii())]
     Damaged { name: Arc<[u8]>, what: &'static str },
 
@@ -54,8 +55,8 @@ pub enum Error {
     #[error("the outcome of the write is unknown: {reason}")]
     Unknown { reason: Arc<str> },
 
-    /// An earlier write failed: this store takes no more writes, and the process must exit. Nothing of this write
-    /// was started.
+    /// An earlier write failed: this store takes no more writes, and the process must exit. Nothing
+    /// of this write was started.
     #[error("storage has failed: {reason}")]
     Poisoned { reason: Arc<str> },
 

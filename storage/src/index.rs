@@ -1,4 +1,5 @@
-//! What the journal holds, in memory: where each key's runs are. Bounded by the journal; cold keys are not in it.
+//! What the journal holds, in memory: where each key's runs are. Bounded by the journal; cold keys
+//! are not in it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -44,9 +45,9 @@ struct Row {
     keys: Vec<Arc<[u8]>>,
 }
 
-/// The index. Only the journal's writer changes it: it adds rows after their commit, and takes them out before the
-/// commit that removes them, so that a reader who looks here and then begins a read of the journal under the same
-/// lock finds every run.
+/// The index. Only the journal's writer changes it: it adds rows after their commit, and takes them
+/// out before the commit that removes them, so that a reader who looks here and then begins a read
+/// of the journal under the same lock finds every run.
 #[derive(Default)]
 pub(crate) struct Index {
     keys: BTreeMap<Arc<[u8]>, KeyRuns>,
@@ -73,10 +74,9 @@ impl Index {
     fn load_quarantine(&mut self, archive: &Database) -> Result<(), Error> {
         let mut load = || -> Result<(), redb::Error> {
             for entry in archive.begin_read()?.open_table(QUARANTINE)?.iter()? {
-                let (_, bytes) = entry?;
-                if let Some((hash, _)) = bytes.value().split_first_chunk() {
-                    self.damaged.insert(u32::from_le_bytes(*hash));
-                }
+                let (id, _) = entry?;
+                let (key_hash, _, _) = id.value();
+                self.damaged.insert(key_hash);
             }
             Ok(())
         };
@@ -120,10 +120,8 @@ impl Index {
             row.get_mut().keys.push(Arc::clone(&key));
         }
         let hash = record::key_hash(&key);
-        let entry = self
-            .keys
-            .entry(key)
-            .or_insert_with(|| KeyRuns { runs: VecDeque::new(), owes: false });
+        let entry =
+            self.keys.entry(key).or_insert_with(|| KeyRuns { runs: VecDeque::new(), owes: false });
         if entry.last_seq().is_some_and(|last| last + 1 != at.first_seq) {
             self.damaged.insert(hash);
         }
@@ -146,7 +144,9 @@ impl Index {
     }
 
     fn remove_runs(&mut self, key: &[u8], through: u64) {
-        let Some(entry) = self.keys.get_mut(key) else { return };
+        let Some(entry) = self.keys.get_mut(key) else {
+            return;
+        };
         while entry.runs.front().is_some_and(|run| run.row <= through) {
             entry.runs.pop_front();
         }

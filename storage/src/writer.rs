@@ -1,7 +1,7 @@
 //! The journal's writer: one thread that makes groups of appends durable.
 //!
-//! It takes what is queued, writes it in one transaction, syncs, and only then answers, in order. While one sync runs
-//! the next group forms; there is no timer.
+//! It takes what is queued, writes it in one transaction, syncs, and only then answers, in order.
+//! While one sync runs the next group forms; there is no timer.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,9 +14,9 @@ use tokio::sync::{mpsc, oneshot};
 use crate::append::{Append, pack};
 use crate::directory;
 use crate::error::{Error, chain};
-use crate::index::RunAt;
+use crate::index::{KeyRuns, RunAt};
 use crate::row;
-use crate::shared::{Reply, Shared, panic_text};
+use crate::shared::{Reply, Shared, guarded, panic_text};
 use crate::tables::ROWS;
 
 /// Appends in one group. With the queue's bound it caps what waits in memory.
@@ -28,9 +28,14 @@ const SLOW_WAIT: Duration = Duration::from_millis(20);
 
 /// What the writer is asked to do.
 pub(crate) enum Job {
-    Append { append: Append, reply: Reply },
+    Append {
+        append: Append,
+        reply: Reply,
+    },
     /// Look again: rows were archived, or the store closes. Answered after the rows are gone.
-    Wake { reply: Option<Reply> },
+    Wake {
+        reply: Option<Reply>,
+    },
 }
 
 /// Jobs that may wait: enough for a group to form while another is synced.
@@ -39,13 +44,8 @@ pub(crate) const QUEUE_JOBS_MAX: usize = 1024;
 /// Runs the writer until the store closes or fails.
 pub(crate) fn run(shared: Arc<Shared>, jobs: mpsc::Receiver<Job>) {
     let next_row = shared.index().last_row().map_or(1, |row| row + 1);
-    let mut writer = Writer {
-        shared,
-        jobs,
-        next_row: next_row.max(1),
-        trimmed_through: 0,
-        stalled_at: None,
-    };
+    let mut writer =
+        Writer { shared, jobs, next_row: next_row.max(1), trimmed_through: 0, stalled_at: None };
     let outcome = catch_unwind(AssertUnwindSafe(|| writer.work()));
     if let Err(panic) = outcome {
         writer.shared.fail(&format!("the journal's writer panicked: {}", panic_text(&*panic)));
@@ -58,7 +58,8 @@ struct Writer {
     jobs: mpsc::Receiver<Job>,
     next_row: u64,
     trimmed_through: u64,
-    /// How far the archive was when an append last found no room: until it gets further, the next one need not wait.
+    /// How far the archive was when an append last found no room: until it gets further, the next
+    /// one need not wait.
     stalled_at: Option<u64>,
 }
 
@@ -113,7 +114,8 @@ impl Writer {
         }
     }
 
-    /// Waits for a job, then takes what else is queued. `None` when the store has closed and the queue is drained.
+    /// Waits for a job, then takes what else is queued. `None` when the store has closed and the
+    /// queue is drained.
     fn take_group(&mut self) -> Option<Vec<Job>> {
         let mut taken = vec![self.jobs.blocking_recv()?];
         let mut bytes = taken.iter().map(job_bytes).sum::<u64>();
@@ -125,8 +127,8 @@ impl Writer {
         Some(taken)
     }
 
-    /// Takes the append into the group, or notes why not. A refusal is answered after the commit too, because it may
-    /// rest on an append of the same group.
+    /// Takes the append into the group, or notes why not. A refusal is answered after the commit
+    /// too, because it may rest on an append of the same group.
     fn check(&self, append: Append, reply: Reply, group: &mut Group) {
         match self.expected_seq(&append.key, group) {
             Ok(expected) if expected == append.first_seq => {
@@ -153,14 +155,16 @@ impl Writer {
             if index.is_damaged(key) {
                 return Err(Error::damaged(key, "a part of its log in the journal"));
             }
-            if let Some(last_seq) = index.get(key).and_then(|runs| runs.last_seq()) {
+            if let Some(last_seq) = index.get(key).and_then(KeyRuns::last_seq) {
                 return Ok(last_seq + 1);
             }
         }
-        Ok(directory::head(&self.shared.archive, key)?.map_or(1, |head| head.last_seq + 1))
+        let archived = guarded(key, || directory::head(&self.shared.archive, key))?;
+        Ok(archived.map_or(1, |head| head.last_seq + 1))
     }
 
-    /// Waits for the archive where the journal is nearly full; turns the group away where it stays full.
+    /// Waits for the archive where the journal is nearly full; turns the group away where it stays
+    /// full.
     fn make_room(&mut self, group: &mut Group) {
         if group.appends.is_empty() {
             return;
@@ -217,11 +221,7 @@ impl Writer {
         }
     }
 
-    fn write(
-        &mut self,
-        group: &Group,
-        trim: Option<u64>,
-    ) -> Result<Vec<WrittenRow>, redb::Error> {
+    fn write(&mut self, group: &Group, trim: Option<u64>) -> Result<Vec<WrittenRow>, redb::Error> {
         let mut txn = self.shared.journal.begin_write()?;
         txn.set_durability(Durability::Immediate)?;
         txn.set_two_phase_commit(self.shared.options.journal_two_phase);

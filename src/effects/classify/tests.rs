@@ -7,11 +7,7 @@ fn of(code: u16, headers: &[(HeaderName, &str)], body: &str) -> CallFailure {
         .iter()
         .map(|(name, value)| (name.clone(), HeaderValue::from_str(value).unwrap()))
         .collect();
-    status(
-        StatusCode::from_u16(code).unwrap(),
-        &headers,
-        body.as_bytes(),
-    )
+    status(StatusCode::from_u16(code).unwrap(), &headers, body.as_bytes())
 }
 
 #[test]
@@ -41,16 +37,9 @@ fn a_status_decides_the_code_and_whether_to_retry() {
         (600, ProviderError, false),
     ] {
         let failure = of(status, &[], "");
-        assert_eq!(
-            (failure.error.code, failure.retryable),
-            (Some(code), retryable),
-            "{status}"
-        );
+        assert_eq!((failure.error.code, failure.retryable), (Some(code), retryable), "{status}");
         assert!(failure.error.message.contains(&status.to_string()));
-        assert_eq!(
-            failure.error.detail.unwrap().text(),
-            format!(r#"{{"status":{status}}}"#)
-        );
+        assert_eq!(failure.error.detail.unwrap().text(), format!(r#"{{"status":{status}}}"#));
     }
 }
 
@@ -79,25 +68,15 @@ fn only_short_plain_words_of_a_provider_are_passed_on() {
 
 #[test]
 fn the_status_of_the_response_counts_before_the_one_in_its_body() {
-    let failure = of(
-        500,
-        &[],
-        r#"{"error":{"code":400,"type":"rate_limit_error"}}"#,
-    );
-    assert_eq!(
-        (failure.error.code, failure.retryable),
-        (Some(ErrorCode::ProviderError), true)
-    );
+    let failure = of(500, &[], r#"{"error":{"code":400,"type":"rate_limit_error"}}"#);
+    assert_eq!((failure.error.code, failure.retryable), (Some(ErrorCode::ProviderError), true));
 }
 
 #[test]
 fn a_content_filter_is_a_refusal_whatever_the_status() {
     for code in ["content_filter", "content_policy_violation"] {
         let failure = of(400, &[], &format!(r#"{{"error":{{"code":"{code}"}}}}"#));
-        assert_eq!(
-            (failure.error.code, failure.retryable),
-            (Some(ErrorCode::Refused), false)
-        );
+        assert_eq!((failure.error.code, failure.retryable), (Some(ErrorCode::Refused), false));
     }
 }
 

@@ -2,18 +2,12 @@ use super::*;
 
 /// As on a machine with CA certificates.
 fn egress() -> Egress {
-    Egress {
-        has_roots: true,
-        ..Egress::new(Duration::from_secs(5))
-    }
+    Egress { has_roots: true, ..Egress::new(Duration::from_secs(5)) }
 }
 
 #[test]
 fn without_ca_certificates_only_http_is_called() {
-    let egress = Egress {
-        client: without_roots(Client::builder()),
-        has_roots: false,
-    };
+    let egress = Egress { client: without_roots(Client::builder()), has_roots: false };
     assert!(egress.endpoint("http://127.0.0.1:1", "/x").is_ok());
     let refused = egress.endpoint("https://example.com", "/x");
     assert_eq!(refused.unwrap_err(), Refusal::NoRoots);
@@ -42,11 +36,7 @@ fn addresses_of_no_service_are_refused_however_they_are_written() {
         ("255.255.255.255", "a broadcast"),
         ("::ffff:255.255.255.255", "a broadcast"),
     ] {
-        assert_eq!(
-            check(address.parse().unwrap()),
-            Err(Refusal::Address(kind)),
-            "{address}"
-        );
+        assert_eq!(check(address.parse().unwrap()), Err(Refusal::Address(kind)), "{address}");
     }
 }
 
@@ -76,18 +66,9 @@ fn public_private_and_loopback_addresses_are_called() {
 #[test]
 fn an_endpoint_is_the_base_with_the_path() {
     for (base, expected) in [
-        (
-            "https://api.openai.com/v1",
-            "https://api.openai.com/v1/chat/completions",
-        ),
-        (
-            "https://api.openai.com/v1/",
-            "https://api.openai.com/v1/chat/completions",
-        ),
-        (
-            "http://127.0.0.1:11434/v1",
-            "http://127.0.0.1:11434/v1/chat/completions",
-        ),
+        ("https://api.openai.com/v1", "https://api.openai.com/v1/chat/completions"),
+        ("https://api.openai.com/v1/", "https://api.openai.com/v1/chat/completions"),
+        ("http://127.0.0.1:11434/v1", "http://127.0.0.1:11434/v1/chat/completions"),
         ("http://[::1]:8080", "http://[::1]:8080/chat/completions"),
     ] {
         let url = egress().endpoint(base, "/chat/completions").unwrap();
@@ -110,17 +91,10 @@ fn an_endpoint_that_may_not_be_called_says_why() {
         ("http://169.254.169.254", Refusal::Address("a link-local")),
         ("http://0xa9fea9fe", Refusal::Address("a link-local")),
         ("http://2852039166", Refusal::Address("a link-local")),
-        (
-            "http://[::ffff:a9fe:a9fe]",
-            Refusal::Address("a link-local"),
-        ),
+        ("http://[::ffff:a9fe:a9fe]", Refusal::Address("a link-local")),
         ("http://0", Refusal::Address("an unspecified")),
     ] {
-        assert_eq!(
-            egress().endpoint(base, "/x").unwrap_err(),
-            refusal,
-            "{base}"
-        );
+        assert_eq!(egress().endpoint(base, "/x").unwrap_err(), refusal, "{base}");
     }
 }
 

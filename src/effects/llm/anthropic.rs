@@ -30,25 +30,16 @@ pub async fn answer(
     call: &ModelCall,
     reply: Reply<'_>,
 ) -> Result<LlmResponse, CallFailure> {
-    let url = line
-        .egress
-        .endpoint(&llm.base_url, "/v1/messages")
-        .map_err(classify::refused_address)?;
-    let accept = if call.stream {
-        "text/event-stream"
-    } else {
-        "application/json"
-    };
+    let url =
+        line.egress.endpoint(&llm.base_url, "/v1/messages").map_err(classify::refused_address)?;
+    let accept = if call.stream { "text/event-stream" } else { "application/json" };
     let mut request = line
         .egress
         .client()
         .post(url)
         .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
         .header(ACCEPT, HeaderValue::from_static(accept))
-        .header(
-            HeaderName::from_static("anthropic-version"),
-            HeaderValue::from_static(VERSION),
-        )
+        .header(HeaderName::from_static("anthropic-version"), HeaderValue::from_static(VERSION))
         .body(request(system, call));
     if let Some(key) = credential(llm, "")? {
         request = request.header(HeaderName::from_static("x-api-key"), key);
@@ -120,10 +111,9 @@ fn conversation<'a>(system: Option<&str>, call: &'a ModelCall) -> (String, Vec<O
                 blocks.extend(calls.into_iter().map(OutgoingBlock::made));
                 ("assistant", blocks)
             }
-            Step::Results(results) => (
-                "user",
-                results.into_iter().map(OutgoingBlock::answered).collect(),
-            ),
+            Step::Results(results) => {
+                ("user", results.into_iter().map(OutgoingBlock::answered).collect())
+            }
         };
         push(&mut messages, role, blocks);
     }
@@ -136,44 +126,27 @@ fn push<'a>(messages: &mut Vec<Outgoing<'a>>, role: &'static str, blocks: Vec<Ou
         return;
     }
     if messages.is_empty() && role != "user" {
-        let text = OutgoingBlock::Text {
-            text: Cow::Borrowed(OPENING),
-        };
-        messages.push(Outgoing {
-            role: "user",
-            content: vec![text],
-        });
+        let text = OutgoingBlock::Text { text: Cow::Borrowed(OPENING) };
+        messages.push(Outgoing { role: "user", content: vec![text] });
     }
     match messages.last_mut() {
         Some(last) if last.role == role => last.content.extend(blocks),
-        Some(_) | None => messages.push(Outgoing {
-            role,
-            content: blocks,
-        }),
+        Some(_) | None => messages.push(Outgoing { role, content: blocks }),
     }
 }
 
 impl<'a> OutgoingBlock<'a> {
     /// Blank texts are refused by the API.
     fn said(text: String) -> Option<Self> {
-        (!text.trim().is_empty()).then_some(Self::Text {
-            text: Cow::Owned(text),
-        })
+        (!text.trim().is_empty()).then_some(Self::Text { text: Cow::Owned(text) })
     }
 
     fn made(call: Invocation<'a>) -> Self {
-        Self::ToolUse {
-            id: call.id.as_str(),
-            input: call.input(),
-            name: call.name,
-        }
+        Self::ToolUse { id: call.id.as_str(), input: call.input(), name: call.name }
     }
 
     fn answered(result: ToolResult<'a>) -> Self {
-        Self::ToolResult {
-            tool_use_id: result.call.as_str(),
-            content: result.text,
-        }
+        Self::ToolResult { tool_use_id: result.call.as_str(), content: result.text }
     }
 }
 
@@ -343,13 +316,7 @@ impl Transcript {
             }
             "tool_use" => {
                 let index = reply.open_call(&block.name.unwrap_or_default())?;
-                self.calls.insert(
-                    at,
-                    StreamedCall {
-                        index,
-                        input: block.input,
-                    },
-                );
+                self.calls.insert(at, StreamedCall { index, input: block.input });
                 Ok(())
             }
             // Redacted thinking and what only the provider's own tools give.
@@ -386,10 +353,7 @@ impl Transcript {
 
     fn close(&mut self, at: u64, reply: &mut Reply<'_>) -> Result<(), CallFailure> {
         match self.calls.remove(&at) {
-            Some(StreamedCall {
-                index,
-                input: Some(input),
-            }) => reply.arguments(index, input.get()),
+            Some(StreamedCall { index, input: Some(input) }) => reply.arguments(index, input.get()),
             Some(_) | None => Ok(()),
         }
     }

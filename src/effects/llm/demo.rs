@@ -35,14 +35,8 @@ The demo model repeats what you write. Messages that start with a slash do more:
 #[derive(Debug, PartialEq, Eq)]
 enum Script {
     Say(String),
-    Slow {
-        before_each_word: Duration,
-        text: String,
-    },
-    Think {
-        reasoning: String,
-        text: String,
-    },
+    Slow { before_each_word: Duration, text: String },
+    Think { reasoning: String, text: String },
     Call(Vec<Invocation>),
     Fail(ErrorCode),
 }
@@ -63,10 +57,7 @@ pub async fn answer(
         Script::Say(text) => {
             output_words += say(&mut reply, &text, Duration::ZERO).await?;
         }
-        Script::Slow {
-            before_each_word,
-            text,
-        } => {
+        Script::Slow { before_each_word, text } => {
             output_words += say(&mut reply, &text, before_each_word).await?;
         }
         Script::Think { reasoning, text } => {
@@ -112,11 +103,7 @@ fn summary(
     output_tokens: u64,
     reasoning_tokens: Option<u64>,
 ) -> Summary {
-    let said: u64 = call
-        .messages
-        .iter()
-        .map(|message| words(&text_of(message)))
-        .sum();
+    let said: u64 = call.messages.iter().map(|message| words(&text_of(message))).sum();
     let input_tokens = said + system.map_or(0, words);
     Summary {
         model: None,
@@ -155,15 +142,10 @@ fn command(text: &str) -> Result<Script, String> {
         "/call" => invocations(text).map(Script::Call),
         "/slow" => slow(rest),
         "/think" if rest.trim().is_empty() => Err("Write /think <text>.".to_owned()),
-        "/think" => Ok(Script::Think {
-            reasoning: rest.to_owned(),
-            text: echo(rest),
-        }),
+        "/think" => Ok(Script::Think { reasoning: rest.to_owned(), text: echo(rest) }),
         "/fail" => fail(rest.trim()),
         "/long" => long(rest.trim()),
-        _ => Err(format!(
-            "{name} is not a command of the demo model.\n\n{HELP}"
-        )),
+        _ => Err(format!("{name} is not a command of the demo model.\n\n{HELP}")),
     }
 }
 
@@ -173,36 +155,25 @@ fn slow(rest: &str) -> Result<Script, String> {
     };
     let (ms, text) = split_word(rest);
     match ms.parse::<u64>() {
-        Ok(ms) if ms <= SLOW_MS_MAX && !text.trim().is_empty() => Ok(Script::Slow {
-            before_each_word: Duration::from_millis(ms),
-            text: echo(text),
-        }),
+        Ok(ms) if ms <= SLOW_MS_MAX && !text.trim().is_empty() => {
+            Ok(Script::Slow { before_each_word: Duration::from_millis(ms), text: echo(text) })
+        }
         Ok(_) | Err(_) => Err(usage()),
     }
 }
 
 fn fail(code: &str) -> Result<Script, String> {
-    let found = ErrorCode::ALL
-        .into_iter()
-        .find(|known| known.as_str() == code);
+    let found = ErrorCode::ALL.into_iter().find(|known| known.as_str() == code);
     found.map(Script::Fail).ok_or_else(|| {
         let known: Vec<&str> = ErrorCode::ALL.into_iter().map(ErrorCode::as_str).collect();
-        format!(
-            "Write /fail <code>, with one of these codes: {}.",
-            known.join(", ")
-        )
+        format!("Write /fail <code>, with one of these codes: {}.", known.join(", "))
     })
 }
 
 fn long(count: &str) -> Result<Script, String> {
-    let count = count
-        .parse::<u32>()
-        .ok()
-        .filter(|count| (1..=LONG_WORDS_MAX).contains(count));
+    let count = count.parse::<u32>().ok().filter(|count| (1..=LONG_WORDS_MAX).contains(count));
     let Some(count) = count else {
-        return Err(format!(
-            "Write /long <n>, with a number from 1 to {LONG_WORDS_MAX} for <n>."
-        ));
+        return Err(format!("Write /long <n>, with a number from 1 to {LONG_WORDS_MAX} for <n>."));
     };
     let mut text = "word1".to_owned();
     for number in 2..=count {
@@ -229,10 +200,7 @@ fn invocations(text: &str) -> Result<Vec<Invocation>, String> {
             None => {}
         }
     }
-    found
-        .into_iter()
-        .map(|(tool, json)| invocation(tool, json.trim()))
-        .collect()
+    found.into_iter().map(|(tool, json)| invocation(tool, json.trim())).collect()
 }
 
 fn invocation(tool: &str, json: &str) -> Result<Invocation, String> {
@@ -246,10 +214,7 @@ fn invocation(tool: &str, json: &str) -> Result<Invocation, String> {
              /call {tool} {{}}."
         ));
     }
-    Ok(Invocation {
-        tool: tool.to_owned(),
-        arguments: arguments.to_owned(),
-    })
+    Ok(Invocation { tool: tool.to_owned(), arguments: arguments.to_owned() })
 }
 
 fn echo(text: &str) -> String {
@@ -258,11 +223,7 @@ fn echo(text: &str) -> String {
 
 /// The tool that a result answers for.
 fn tool_name<'c>(call: &'c ModelCall, result: &'c Message) -> &'c str {
-    let calls = call
-        .messages
-        .iter()
-        .rev()
-        .flat_map(|message| &message.tool_calls);
+    let calls = call.messages.iter().rev().flat_map(|message| &message.tool_calls);
     calls
         .filter(|made| Some(&made.id) == result.tool_call_id.as_ref())
         .map(|made| made.function.name.as_str())
@@ -272,11 +233,7 @@ fn tool_name<'c>(call: &'c ModelCall, result: &'c Message) -> &'c str {
 }
 
 fn text_of(message: &Message) -> String {
-    message
-        .content
-        .as_ref()
-        .map(Content::text)
-        .unwrap_or_default()
+    message.content.as_ref().map(Content::text).unwrap_or_default()
 }
 
 fn words(text: &str) -> u64 {
@@ -292,9 +249,7 @@ fn split_word(text: &str) -> (&str, &str) {
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
-        let word = rest
-            .find(|c: char| !c.is_whitespace())
-            .unwrap_or(rest.len());
+        let word = rest.find(|c: char| !c.is_whitespace()).unwrap_or(rest.len());
         let (_, tail) = rest.split_at(word);
         let end = word + tail.find(char::is_whitespace).unwrap_or(tail.len());
         let (piece, after) = rest.split_at(end);

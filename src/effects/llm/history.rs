@@ -18,19 +18,9 @@ const NO_RESULT: &str = "No result of this call was recorded.";
 
 /// One step of the conversation. An `Assistant` step with calls is followed by their `Results`.
 pub enum Step<'m> {
-    System {
-        name: Option<&'m str>,
-        text: String,
-    },
-    User {
-        name: Option<&'m str>,
-        text: String,
-    },
-    Assistant {
-        name: Option<&'m str>,
-        text: String,
-        calls: Vec<Invocation<'m>>,
-    },
+    System { name: Option<&'m str>, text: String },
+    User { name: Option<&'m str>, text: String },
+    Assistant { name: Option<&'m str>, text: String, calls: Vec<Invocation<'m>> },
     Results(Vec<ToolResult<'m>>),
 }
 
@@ -63,11 +53,7 @@ pub fn steps(messages: &[Arc<Message>]) -> Vec<Step<'_>> {
             Role::Assistant => {
                 let calls = &message.tool_calls;
                 let made = calls.iter().map(Invocation::of).collect();
-                steps.push(Step::Assistant {
-                    name,
-                    text,
-                    calls: made,
-                });
+                steps.push(Step::Assistant { name, text, calls: made });
                 if !calls.is_empty() {
                     let answered = calls.iter().map(|call| ToolResult::of(call, &results));
                     steps.push(Step::Results(answered.collect()));
@@ -97,13 +83,8 @@ impl<'m> Invocation<'m> {
 
 impl<'m> ToolResult<'m> {
     fn of(call: &'m ToolCall, results: &BTreeMap<&CallId, &Message>) -> Self {
-        let text = results
-            .get(&call.id)
-            .map_or_else(|| NO_RESULT.to_owned(), |m| text_of(m));
-        Self {
-            call: &call.id,
-            text,
-        }
+        let text = results.get(&call.id).map_or_else(|| NO_RESULT.to_owned(), |m| text_of(m));
+        Self { call: &call.id, text }
     }
 }
 
@@ -128,26 +109,14 @@ fn plain(name: &str) -> Cow<'_, str> {
         return Cow::Borrowed(name);
     }
     let allowed = |c: char| {
-        if c.is_ascii_alphanumeric() || c == '-' {
-            c
-        } else {
-            '_'
-        }
+        if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }
     };
     let name: String = name.chars().take(NAME_BYTES_MAX).map(allowed).collect();
-    Cow::Owned(if name.is_empty() {
-        "_".to_owned()
-    } else {
-        name
-    })
+    Cow::Owned(if name.is_empty() { "_".to_owned() } else { name })
 }
 
 fn text_of(message: &Message) -> String {
-    message
-        .content
-        .as_ref()
-        .map(crate::protocol::content::Content::text)
-        .unwrap_or_default()
+    message.content.as_ref().map(crate::protocol::content::Content::text).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -42,10 +42,7 @@ pub fn asking(text: &str, calls: &[(&str, &str)]) -> Message {
         .map(|(index, (name, arguments))| ToolCall {
             id: id(index),
             kind: FunctionTag::Function,
-            function: FunctionCall {
-                name: (*name).to_owned(),
-                arguments: (*arguments).to_owned(),
-            },
+            function: FunctionCall { name: (*name).to_owned(), arguments: (*arguments).to_owned() },
         })
         .collect();
     message
@@ -77,15 +74,9 @@ impl Shown {
                 self.texts += 1;
             }
             Delta::Reasoning(text) => self.reasoning.push_str(text),
-            Delta::ToolCall {
-                index,
-                id,
-                name,
-                arguments,
-            } => {
+            Delta::ToolCall { index, id, name, arguments } => {
                 if index == self.calls.len() {
-                    self.calls
-                        .push((id.to_string(), String::new(), String::new()));
+                    self.calls.push((id.to_string(), String::new(), String::new()));
                 }
                 let call = &mut self.calls[index];
                 assert_eq!(call.0, id.as_str());
@@ -118,9 +109,7 @@ pub fn calls(response: &LlmResponse) -> Vec<(String, String, String)> {
 
 /// `data` lines as a stream.
 pub fn sse(data: &[&str]) -> String {
-    data.iter()
-        .flat_map(|data| ["data: ", data, "\n\n"])
-        .collect()
+    data.iter().flat_map(|data| ["data: ", data, "\n\n"]).collect()
 }
 
 /// Plays a streamed answer, each byte on its own: no transcript depends on where it is split.

@@ -114,11 +114,7 @@ where
 /// A provider's reason to finish as a word that is safe to record.
 fn finish_word(reason: &str) -> String {
     let reason = reason.to_ascii_lowercase();
-    if classify::is_word(&reason) {
-        reason
-    } else {
-        "stop".to_owned()
-    }
+    if classify::is_word(&reason) { reason } else { "stop".to_owned() }
 }
 
 #[cfg(test)]

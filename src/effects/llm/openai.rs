@@ -30,11 +30,7 @@ pub async fn answer(
         .egress
         .endpoint(&llm.base_url, "/chat/completions")
         .map_err(classify::refused_address)?;
-    let accept = if call.stream {
-        "text/event-stream"
-    } else {
-        "application/json"
-    };
+    let accept = if call.stream { "text/event-stream" } else { "application/json" };
     let mut request = line
         .egress
         .client()
@@ -66,9 +62,7 @@ fn request(system: Option<&str>, call: &ModelCall) -> Vec<u8> {
         model: &call.model,
         messages: messages(system, call),
         stream: call.stream,
-        stream_options: call.stream.then_some(StreamOptions {
-            include_usage: true,
-        }),
+        stream_options: call.stream.then_some(StreamOptions { include_usage: true }),
     };
     // Plain structs of strings always serialize.
     serde_json::to_vec(&request).unwrap_or_default()
@@ -104,21 +98,13 @@ struct OutgoingFunction<'a> {
 
 impl<'a> Outgoing<'a> {
     fn text(role: &'static str, name: Option<&'a str>, text: impl Into<Cow<'a, str>>) -> Self {
-        Self {
-            role,
-            content: Some(text.into()),
-            name,
-            tool_calls: Vec::new(),
-            tool_call_id: None,
-        }
+        Self { role, content: Some(text.into()), name, tool_calls: Vec::new(), tool_call_id: None }
     }
 }
 
 fn messages<'a>(system: Option<&'a str>, call: &'a ModelCall) -> Vec<Outgoing<'a>> {
-    let mut messages: Vec<Outgoing<'_>> = system
-        .map(|text| Outgoing::text("system", None, text))
-        .into_iter()
-        .collect();
+    let mut messages: Vec<Outgoing<'_>> =
+        system.map(|text| Outgoing::text("system", None, text)).into_iter().collect();
     for step in history::steps(&call.messages) {
         match step {
             Step::System { name, text } => messages.push(Outgoing::text("system", name, text)),
@@ -143,15 +129,8 @@ fn messages<'a>(system: Option<&'a str>, call: &'a ModelCall) -> Vec<Outgoing<'a
 
 impl<'a> OutgoingCall<'a> {
     fn of(call: Invocation<'a>) -> Self {
-        let function = OutgoingFunction {
-            name: call.name,
-            arguments: call.arguments,
-        };
-        Self {
-            id: call.id.as_str(),
-            kind: "function",
-            function,
-        }
+        let function = OutgoingFunction { name: call.name, arguments: call.arguments };
+        Self { id: call.id.as_str(), kind: "function", function }
     }
 }
 
@@ -270,10 +249,7 @@ impl Dialect for Transcript {
             return Ok(Progress::More);
         }
         let choice = self.chunk(data.as_bytes())?;
-        if let Some(Choice {
-            delta: Some(piece), ..
-        }) = &choice
-        {
+        if let Some(Choice { delta: Some(piece), .. }) = &choice {
             self.piece(piece, reply)?;
         }
         self.finish(choice)?;
@@ -284,11 +260,7 @@ impl Dialect for Transcript {
         let Some(mut choice) = self.chunk(body)? else {
             return Err(classify::garbled("an answer without choices"));
         };
-        let piece = choice
-            .message
-            .take()
-            .or_else(|| choice.delta.take())
-            .unwrap_or_default();
+        let piece = choice.message.take().or_else(|| choice.delta.take()).unwrap_or_default();
         self.piece(&piece, reply)?;
         self.finish(Some(choice))?;
         self.finish_reason.get_or_insert_with(|| "stop".to_owned());
@@ -342,11 +314,7 @@ impl Transcript {
     }
 
     fn piece(&mut self, piece: &Piece, reply: &mut Reply<'_>) -> Result<(), CallFailure> {
-        if piece
-            .refusal
-            .as_deref()
-            .is_some_and(|refusal| !refusal.is_empty())
-        {
+        if piece.refusal.as_deref().is_some_and(|refusal| !refusal.is_empty()) {
             return Err(classify::refused());
         }
         // Servers that send both send the same text twice.
@@ -365,9 +333,7 @@ impl Transcript {
 
     fn call(&mut self, piece: &CallPiece, reply: &mut Reply<'_>) -> Result<(), CallFailure> {
         let function = piece.function.as_ref();
-        let name = function
-            .and_then(|function| function.name.as_deref())
-            .unwrap_or_default();
+        let name = function.and_then(|function| function.name.as_deref()).unwrap_or_default();
         let id = piece.id.as_ref().filter(|id| !id.is_empty());
         let index = if let Some(index) = self.position(piece.index, id, name) {
             reply.name_call(index, name)?;
@@ -411,9 +377,7 @@ impl From<ReportedUsage> for Usage {
     fn from(reported: ReportedUsage) -> Self {
         let input_tokens = reported.prompt_tokens.unwrap_or(0);
         let output_tokens = reported.completion_tokens.unwrap_or(0);
-        let cached = reported
-            .prompt_tokens_details
-            .and_then(|details| details.cached_tokens);
+        let cached = reported.prompt_tokens_details.and_then(|details| details.cached_tokens);
         let total = input_tokens.saturating_add(output_tokens);
         Self {
             input_tokens,
@@ -453,10 +417,7 @@ fn raw_text(value: &RawValue) -> String {
 /// A reported cost, exact, with or without exponent.
 fn dollars(cost: &RawValue) -> Option<Decimal> {
     let text = raw_text(cost);
-    let cost = text
-        .parse::<Decimal>()
-        .or_else(|_| Decimal::from_scientific_lossy(&text))
-        .ok()?;
+    let cost = text.parse::<Decimal>().or_else(|_| Decimal::from_scientific_lossy(&text)).ok()?;
     (!cost.is_sign_negative() || cost.is_zero()).then_some(cost)
 }
 

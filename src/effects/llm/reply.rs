@@ -77,19 +77,11 @@ impl<'a> Reply<'a> {
         self.grow(name.len() + CALL_OVERHEAD_BYTES)?;
         let id = tool_call_id(self.message, index);
         let shown = (!name.is_empty()).then_some(name);
-        (self.deltas)(Delta::ToolCall {
-            index,
-            id: &id,
-            name: shown,
-            arguments: None,
-        });
+        (self.deltas)(Delta::ToolCall { index, id: &id, name: shown, arguments: None });
         self.calls.push(ToolCall {
             id,
             kind: FunctionTag::Function,
-            function: FunctionCall {
-                name: name.to_owned(),
-                arguments: String::new(),
-            },
+            function: FunctionCall { name: name.to_owned(), arguments: String::new() },
         });
         Ok(index)
     }
@@ -105,12 +97,7 @@ impl<'a> Reply<'a> {
         {
             name.clone_into(&mut call.function.name);
             let name = Some(name);
-            (self.deltas)(Delta::ToolCall {
-                index,
-                id: &call.id,
-                name,
-                arguments: None,
-            });
+            (self.deltas)(Delta::ToolCall { index, id: &call.id, name, arguments: None });
         }
         Ok(())
     }
@@ -123,12 +110,7 @@ impl<'a> Reply<'a> {
         if let Some(call) = self.calls.get_mut(index) {
             call.function.arguments.push_str(piece);
             let arguments = Some(piece);
-            (self.deltas)(Delta::ToolCall {
-                index,
-                id: &call.id,
-                name: None,
-                arguments,
-            });
+            (self.deltas)(Delta::ToolCall { index, id: &call.id, name: None, arguments });
         }
         Ok(())
     }

@@ -68,11 +68,7 @@ impl Decoder {
 
     /// The event that the end of the stream leaves behind, if any.
     pub fn finish(mut self) -> Option<Event> {
-        let last = if self.line.is_empty() {
-            None
-        } else {
-            self.end_line()
-        };
+        let last = if self.line.is_empty() { None } else { self.end_line() };
         last.or_else(|| self.dispatch())
     }
 

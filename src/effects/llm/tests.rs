@@ -24,18 +24,10 @@ const LINES: [&str; 14] = [
 
 /// Some of the lines in any order, some of them cut short.
 fn transcripts() -> impl Strategy<Value = String> {
-    let line = (
-        proptest::sample::select(&LINES[..]),
-        any::<proptest::sample::Index>(),
-        0..8u8,
-    );
+    let line = (proptest::sample::select(&LINES[..]), any::<proptest::sample::Index>(), 0..8u8);
     proptest::collection::vec(line, 0..12).prop_map(|lines| {
         let cut = |(line, at, odds): (&str, proptest::sample::Index, u8)| {
-            let end = if odds == 0 {
-                at.index(line.len())
-            } else {
-                line.len()
-            };
+            let end = if odds == 0 { at.index(line.len()) } else { line.len() };
             line.split_at(end).0.to_owned()
         };
         let lines: Vec<String> = lines.into_iter().map(cut).collect();

@@ -24,15 +24,10 @@ async fn ask(
     let mut shown = Shown::default();
     let mut deltas = |delta: Delta<'_>| shown.add(delta);
     let executors = Executors::new(bounds());
-    let response = executors
-        .call_model(block, Some("be kind"), &call, &mut deltas)
-        .await?;
+    let response = executors.call_model(block, Some("be kind"), &call, &mut deltas).await?;
     if stream {
         shown.assert_matches(&response);
-        assert_eq!(
-            response.content.as_deref() == Some("It is 42."),
-            !shown.reasoning.is_empty()
-        );
+        assert_eq!(response.content.as_deref() == Some("It is 42."), !shown.reasoning.is_empty());
     }
     Ok(response)
 }
@@ -52,37 +47,23 @@ async fn a_third_partys_provider_is_understood() {
     }
     let router = llm(LlmKind::OpenAi, &format!("{url}/api/v1"));
     for stream in [true, false] {
-        let response = ask(&router, stream, vec![user("please cost")])
-            .await
-            .unwrap();
+        let response = ask(&router, stream, vec![user("please cost")]).await.unwrap();
         assert_eq!(response.cost.unwrap().0.to_string(), "0.00123");
     }
 }
 
 async fn answers(block: &Llm, stream: bool) {
-    let response = ask(block, stream, vec![user("please greet")])
-        .await
-        .unwrap();
+    let response = ask(block, stream, vec![user("please greet")]).await.unwrap();
     let content = response.content.as_deref();
-    assert_eq!(
-        content,
-        Some("Hello there, \u{e9}\u{e8} \u{2603} and welcome.")
-    );
+    assert_eq!(content, Some("Hello there, \u{e9}\u{e8} \u{2603} and welcome."));
     assert_eq!(response.finish_reason.as_deref(), Some("stop"));
     let usage = response.usage.unwrap();
-    assert_eq!(
-        (usage.input_tokens, usage.output_tokens, usage.total_tokens),
-        (11, 7, 18)
-    );
+    assert_eq!((usage.input_tokens, usage.output_tokens, usage.total_tokens), (11, 7, 18));
 
-    let response = ask(block, stream, vec![user("please think")])
-        .await
-        .unwrap();
+    let response = ask(block, stream, vec![user("please think")]).await.unwrap();
     assert_eq!(response.content.as_deref(), Some("It is 42."));
 
-    let response = ask(block, stream, vec![user("please be long")])
-        .await
-        .unwrap();
+    let response = ask(block, stream, vec![user("please be long")]).await.unwrap();
     assert_eq!(response.finish_reason.as_deref(), Some("length"));
 }
 
@@ -94,18 +75,12 @@ async fn tool_calls(block: &Llm, stream: bool) {
     let made = calls(&response);
     let weather = r#"{"city":"Oslo","days":3}"#;
     let expected = [("weather", weather), ("clock", "{}")];
-    let made: Vec<(&str, &str)> = made
-        .iter()
-        .map(|(_, name, arguments)| (name.as_str(), arguments.as_str()))
-        .collect();
+    let made: Vec<(&str, &str)> =
+        made.iter().map(|(_, name, arguments)| (name.as_str(), arguments.as_str())).collect();
     assert_eq!(made, expected);
 
-    let history = vec![
-        question,
-        asking("Let me look.", &expected),
-        result(0, "sunny"),
-        result(1, "noon"),
-    ];
+    let history =
+        vec![question, asking("Let me look.", &expected), result(0, "sunny"), result(1, "noon")];
     let response = ask(block, stream, history).await.unwrap();
     assert_eq!(response.content.as_deref(), Some("Sunny at noon."));
 }
@@ -116,24 +91,15 @@ async fn failures(block: &Llm, stream: bool) {
         ("please overload", (ErrorCode::RateLimited, true)),
         ("please fail", (ErrorCode::ProviderError, true)),
         ("please reject", (ErrorCode::ProviderError, false)),
-        (
-            "nothing is known about this",
-            (ErrorCode::ProviderError, false),
-        ),
+        ("nothing is known about this", (ErrorCode::ProviderError, false)),
     ] {
         let failure = ask(block, stream, vec![user(text)]).await.unwrap_err();
         assert_eq!(code(&failure), expected, "{text}");
         let waits = text == "please limit";
-        assert_eq!(
-            failure.retry_after,
-            waits.then_some(Duration::from_secs(9)),
-            "{text}"
-        );
+        assert_eq!(failure.retry_after, waits.then_some(Duration::from_secs(9)), "{text}");
     }
     if stream {
-        let failure = ask(block, true, vec![user("please break off")])
-            .await
-            .unwrap_err();
+        let failure = ask(block, true, vec![user("please break off")]).await.unwrap_err();
         assert_eq!(code(&failure), (ErrorCode::ProviderError, true));
     }
 }

@@ -43,12 +43,7 @@ impl Provider {
                 drop(stream.read_to_end(&mut rest).await);
             }
         });
-        Self {
-            url,
-            called,
-            request,
-            task,
-        }
+        Self { url, called, request, task }
     }
 
     pub fn was_called(&self) -> bool {

@@ -52,11 +52,7 @@ fn thinking_text_and_tools_are_shown_and_recorded() {
     assert_eq!(response.model, "claude-x-1");
     assert_eq!(response.finish_reason.as_deref(), Some("tool_calls"));
     let expected = [
-        (
-            id(0).to_string(),
-            "weather".to_owned(),
-            r#"{"city": "Oslo"}"#.to_owned(),
-        ),
+        (id(0).to_string(), "weather".to_owned(), r#"{"city": "Oslo"}"#.to_owned()),
         (id(1).to_string(), "clock".to_owned(), "{}".to_owned()),
     ];
     assert_eq!(calls(&response), expected);
@@ -74,13 +70,8 @@ fn thinking_text_and_tools_are_shown_and_recorded() {
 fn an_input_that_comes_with_the_block_is_taken() {
     let block = r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","name":"a","input":{"z":1, "b":2}}}"#;
     let end = r#"{"type":"content_block_stop","index":0}"#;
-    let response = stream(&[START, block, end, &stopped("tool_use"), STOP])
-        .0
-        .unwrap();
-    assert_eq!(
-        response.tool_calls[0].function.arguments,
-        r#"{"z":1, "b":2}"#
-    );
+    let response = stream(&[START, block, end, &stopped("tool_use"), STOP]).0.unwrap();
+    assert_eq!(response.tool_calls[0].function.arguments, r#"{"z":1, "b":2}"#);
 }
 
 #[test]
@@ -125,11 +116,7 @@ fn an_error_in_the_stream_is_classified() {
         let error =
             format!(r#"{{"type":"error","error":{{"type":"{kind}","message":"secret text"}}}}"#);
         let failure = stream(&[START, &error]).0.unwrap_err();
-        assert_eq!(
-            (failure.error.code, failure.retryable),
-            (Some(code), retryable),
-            "{kind}"
-        );
+        assert_eq!((failure.error.code, failure.retryable), (Some(code), retryable), "{kind}");
         assert!(!failure.error.message.contains("secret"));
         let detail = failure.error.detail.unwrap();
         assert_eq!(detail.text(), format!(r#"{{"type":"{kind}"}}"#));
@@ -168,10 +155,7 @@ fn a_whole_answer_is_read() {
     assert_eq!(calls(&response), expected);
     assert_eq!(response.usage.unwrap().total_tokens, 7);
     let error = r#"{"type":"error","error":{"type":"overloaded_error","message":"x"}}"#;
-    assert_eq!(
-        whole(error).unwrap_err().error.code,
-        Some(ErrorCode::RateLimited)
-    );
+    assert_eq!(whole(error).unwrap_err().error.code, Some(ErrorCode::RateLimited));
     for none in ["{}", "<html>", r#"{"content":[]}"#] {
         assert!(whole(none).unwrap_err().retryable, "{none}");
     }
@@ -183,10 +167,7 @@ fn sent(system: Option<&str>, messages: Vec<Message>) -> Value {
 
 #[test]
 fn the_request_is_the_conversation() {
-    let asked = asking(
-        "let me see",
-        &[("weather", r#"{"b":1,"a":2}"#), ("clock", "oops")],
-    );
+    let asked = asking("let me see", &[("weather", r#"{"b":1,"a":2}"#), ("clock", "oops")]);
     let messages = vec![
         user("hi"),
         Message::text(Role::System, "be brief"),

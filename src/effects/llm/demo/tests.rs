@@ -8,12 +8,7 @@ async fn run(messages: Vec<Message>) -> (Result<LlmResponse, CallFailure>, Shown
     let call = call(messages);
     let mut shown = Shown::default();
     let mut deltas = |delta: Delta<'_>| shown.add(delta);
-    let result = answer(
-        Some("be kind"),
-        &call,
-        Reply::new(&call, BYTES_MAX, &mut deltas),
-    )
-    .await;
+    let result = answer(Some("be kind"), &call, Reply::new(&call, BYTES_MAX, &mut deltas)).await;
     (result, shown)
 }
 
@@ -27,18 +22,12 @@ async fn run_text(text: &str) -> (LlmResponse, Shown) {
 #[tokio::test]
 async fn a_user_text_is_repeated_word_by_word() {
     let (response, shown) = run_text("hello  big\n world ").await;
-    assert_eq!(
-        response.content.as_deref(),
-        Some("You said: hello  big\n world ")
-    );
+    assert_eq!(response.content.as_deref(), Some("You said: hello  big\n world "));
     assert_eq!(shown.texts, 6);
     assert_eq!(response.finish_reason.as_deref(), Some("stop"));
     assert_eq!(response.model, "some-model");
     let usage = response.usage.unwrap();
-    assert_eq!(
-        (usage.input_tokens, usage.output_tokens, usage.total_tokens),
-        (5, 5, 10)
-    );
+    assert_eq!((usage.input_tokens, usage.output_tokens, usage.total_tokens), (5, 5, 10));
     assert_eq!(response.cost.unwrap().0, Decimal::ZERO);
 }
 
@@ -50,18 +39,10 @@ async fn call_lines_make_one_call_each_with_the_engines_ids() {
     let made: Vec<(&str, &str)> = response
         .tool_calls
         .iter()
-        .map(|call| {
-            (
-                call.function.name.as_str(),
-                call.function.arguments.as_str(),
-            )
-        })
+        .map(|call| (call.function.name.as_str(), call.function.arguments.as_str()))
         .collect();
-    let expected = [
-        ("clock", "{}"),
-        ("weather", "{ \"city\":  \"Oslo\" }"),
-        ("sum", "{\n\"a\": 1}"),
-    ];
+    let expected =
+        [("clock", "{}"), ("weather", "{ \"city\":  \"Oslo\" }"), ("sum", "{\n\"a\": 1}")];
     assert_eq!(made, expected);
     assert_eq!(response.tool_calls[1].id, id(1));
     assert_eq!(response.finish_reason.as_deref(), Some("tool_calls"));
@@ -131,19 +112,13 @@ async fn a_malformed_command_is_answered_with_how_to_write_it() {
         ("/", "/ is not a command"),
         ("/call", "Write /call <tool> <json>"),
         ("/call clock {", "The arguments for clock are not JSON"),
-        (
-            "/call clock {}\nand more",
-            "The arguments for clock are not JSON",
-        ),
+        ("/call clock {}\nand more", "The arguments for clock are not JSON"),
         ("/slow", "Write /slow <ms> <text>"),
         ("/slow soon hello", "Write /slow <ms> <text>"),
         ("/slow 10001 hello", "at most 10000"),
         ("/slow 5  ", "Write /slow <ms> <text>"),
         ("/think ", "Write /think <text>"),
-        (
-            "/fail",
-            "provider_error, rate_limited, refused, budget_exceeded, deadline_exceeded",
-        ),
+        ("/fail", "provider_error, rate_limited, refused, budget_exceeded, deadline_exceeded"),
         ("/fail badly", "Write /fail <code>"),
         ("/long 0", "Write /long <n>"),
         ("/long 50001", "from 1 to 50000"),
@@ -181,13 +156,7 @@ async fn an_answer_beyond_the_bound_fails_the_attempt() {
 async fn nothing_to_answer_is_said_and_not_a_failure() {
     for messages in [vec![], vec![Message::text(Role::Assistant, "hi")]] {
         let (result, _) = run(messages).await;
-        assert!(
-            result
-                .unwrap()
-                .content
-                .unwrap()
-                .starts_with("There is nothing")
-        );
+        assert!(result.unwrap().content.unwrap().starts_with("There is nothing"));
     }
 }
 

@@ -8,10 +8,8 @@ fn lines(messages: Vec<Message>) -> Vec<String> {
         Step::System { name, text } => format!("system {name:?} {text}"),
         Step::User { name, text } => format!("user {name:?} {text}"),
         Step::Assistant { name, text, calls } => {
-            let made: Vec<String> = calls
-                .iter()
-                .map(|call| format!(" {}({})", call.name, call.arguments))
-                .collect();
+            let made: Vec<String> =
+                calls.iter().map(|call| format!(" {}({})", call.name, call.arguments)).collect();
             format!("assistant {name:?} {text}{}", made.concat())
         }
         Step::Results(results) => {
@@ -28,13 +26,7 @@ fn lines(messages: Vec<Message>) -> Vec<String> {
 #[test]
 fn results_stand_behind_their_calls_in_the_order_of_the_calls() {
     let calls = asking("let me see", &[("a", "{}"), ("b", r#"{ "x":1 }"#)]);
-    let found = lines(vec![
-        user("hi"),
-        calls,
-        result(1, "two"),
-        result(0, "one"),
-        user("and?"),
-    ]);
+    let found = lines(vec![user("hi"), calls, result(1, "two"), result(0, "one"), user("and?")]);
     let expected = [
         "user None hi",
         r#"assistant None let me see a({}) b({ "x":1 })"#,
@@ -47,12 +39,7 @@ fn results_stand_behind_their_calls_in_the_order_of_the_calls() {
 #[test]
 fn a_call_without_a_result_gets_one_and_a_result_without_a_call_is_left_out() {
     let calls = asking("", &[("a", "{}"), ("b", "{}")]);
-    let found = lines(vec![
-        result(5, "lost"),
-        calls,
-        result(0, "one"),
-        user("go on"),
-    ]);
+    let found = lines(vec![result(5, "lost"), calls, result(0, "one"), user("go on")]);
     let expected = [
         "assistant None  a({}) b({})",
         "true: one | false: No result of this call was recorded.",
@@ -63,11 +50,7 @@ fn a_call_without_a_result_gets_one_and_a_result_without_a_call_is_left_out() {
 
 #[test]
 fn the_first_result_of_a_call_counts() {
-    let found = lines(vec![
-        asking("", &[("a", "{}")]),
-        result(0, "one"),
-        result(0, "two"),
-    ]);
+    let found = lines(vec![asking("", &[("a", "{}")]), result(0, "one"), result(0, "two")]);
     assert_eq!(found[1..], ["true: one"]);
 }
 
@@ -94,11 +77,7 @@ fn names_are_plain() {
         speaker.name = Some(name.to_owned());
         assert_eq!(lines(vec![speaker.clone()]), [format!("user {sent:?} hi")]);
     }
-    for (name, sent) in [
-        ("get.the weather", "get_the_weather"),
-        ("\u{e9}", "_"),
-        ("", "_"),
-    ] {
+    for (name, sent) in [("get.the weather", "get_the_weather"), ("\u{e9}", "_"), ("", "_")] {
         assert_eq!(plain(name), sent);
     }
     assert_eq!(plain(&"x".repeat(70)), "x".repeat(64));

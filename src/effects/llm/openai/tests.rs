@@ -57,11 +57,7 @@ fn tool_calls_come_in_pieces_under_our_ids() {
     ]);
     let response = response.unwrap();
     let expected = [
-        (
-            id(0).to_string(),
-            "weather".to_owned(),
-            r#"{"city": "Oslo"}"#.to_owned(),
-        ),
+        (id(0).to_string(), "weather".to_owned(), r#"{"city": "Oslo"}"#.to_owned()),
         (id(1).to_string(), "clock".to_owned(), "{}".to_owned()),
     ];
     assert_eq!(calls(&response), expected);
@@ -79,17 +75,11 @@ fn made(pieces: &[&str]) -> Vec<(String, String)> {
     data.push(r#"{"choices":[{"finish_reason":"stop"}]}"#);
     let response = stream(&data).0.unwrap();
     assert_eq!(response.finish_reason.as_deref(), Some("tool_calls"));
-    calls(&response)
-        .into_iter()
-        .map(|(_, name, arguments)| (name, arguments))
-        .collect()
+    calls(&response).into_iter().map(|(_, name, arguments)| (name, arguments)).collect()
 }
 
 fn expect(calls: &[(&str, &str)]) -> Vec<(String, String)> {
-    calls
-        .iter()
-        .map(|(name, arguments)| ((*name).to_owned(), (*arguments).to_owned()))
-        .collect()
+    calls.iter().map(|(name, arguments)| ((*name).to_owned(), (*arguments).to_owned())).collect()
 }
 
 #[test]
@@ -188,18 +178,8 @@ fn reasoning_has_two_names_and_counts_once() {
 fn an_answer_is_complete_with_a_finish_reason_or_done() {
     let text = r#"{"choices":[{"delta":{"content":"a"}}]}"#;
     let reason = r#"{"choices":[{"delta":{},"finish_reason":"length"}]}"#;
-    assert_eq!(
-        stream(&[text, reason]).0.unwrap().finish_reason.as_deref(),
-        Some("length")
-    );
-    assert_eq!(
-        stream(&[text, "[DONE]"])
-            .0
-            .unwrap()
-            .finish_reason
-            .as_deref(),
-        Some("stop")
-    );
+    assert_eq!(stream(&[text, reason]).0.unwrap().finish_reason.as_deref(), Some("length"));
+    assert_eq!(stream(&[text, "[DONE]"]).0.unwrap().finish_reason.as_deref(), Some("stop"));
     for cut in [&[text][..], &["[DONE]"], &[], &[r#"{"choices":[]}"#]] {
         let (result, shown) = stream(cut);
         let failure = result.unwrap_err();
@@ -244,53 +224,19 @@ fn a_refusal_is_refused_and_not_retried() {
 fn an_error_in_the_stream_is_classified() {
     use ErrorCode::{DeadlineExceeded, ProviderError, RateLimited, Refused};
     for (data, code, retryable) in [
-        (
-            r#"{"error":{"message":"x","type":"server_error"}}"#,
-            ProviderError,
-            true,
-        ),
+        (r#"{"error":{"message":"x","type":"server_error"}}"#, ProviderError, true),
         (r#"{"error":{"message":"x","code":429}}"#, RateLimited, true),
-        (
-            r#"{"error":{"message":"x","code":"429"}}"#,
-            RateLimited,
-            true,
-        ),
-        (
-            r#"{"error":{"type":"invalid_request_error","code":"content_filter"}}"#,
-            Refused,
-            false,
-        ),
-        (
-            r#"{"error":{"type":"invalid_request_error"}}"#,
-            ProviderError,
-            false,
-        ),
+        (r#"{"error":{"message":"x","code":"429"}}"#, RateLimited, true),
+        (r#"{"error":{"type":"invalid_request_error","code":"content_filter"}}"#, Refused, false),
+        (r#"{"error":{"type":"invalid_request_error"}}"#, ProviderError, false),
         (r#"{"error":{"code":504}}"#, DeadlineExceeded, true),
         (r#"{"error":"the model crashed"}"#, ProviderError, true),
-        (
-            r#"{"object":"error","message":"x","code":400}"#,
-            ProviderError,
-            false,
-        ),
-        (
-            r#"{"error":{"code":502},"choices":[{"finish_reason":"error"}]}"#,
-            ProviderError,
-            true,
-        ),
-        (
-            r#"{"choices":[{"delta":{},"finish_reason":"error"}]}"#,
-            ProviderError,
-            true,
-        ),
+        (r#"{"object":"error","message":"x","code":400}"#, ProviderError, false),
+        (r#"{"error":{"code":502},"choices":[{"finish_reason":"error"}]}"#, ProviderError, true),
+        (r#"{"choices":[{"delta":{},"finish_reason":"error"}]}"#, ProviderError, true),
     ] {
-        let failure = stream(&[r#"{"choices":[{"delta":{"content":"a"}}]}"#, data])
-            .0
-            .unwrap_err();
-        assert_eq!(
-            (failure.error.code, failure.retryable),
-            (Some(code), retryable),
-            "{data}"
-        );
+        let failure = stream(&[r#"{"choices":[{"delta":{"content":"a"}}]}"#, data]).0.unwrap_err();
+        assert_eq!((failure.error.code, failure.retryable), (Some(code), retryable), "{data}");
         assert!(!failure.error.message.contains("crashed"));
     }
 }
@@ -333,11 +279,7 @@ fn a_reported_cost_is_exact() {
             r#"{{"choices":[{{"message":{{"content":"a"}}}}],"usage":{{"prompt_tokens":1,"cost":{cost}}}}}"#
         );
         let response = whole(&body).unwrap();
-        assert_eq!(
-            response.cost.map(|cost| cost.0.to_string()).as_deref(),
-            recorded,
-            "{cost}"
-        );
+        assert_eq!(response.cost.map(|cost| cost.0.to_string()).as_deref(), recorded, "{cost}");
     }
 }
 
@@ -352,12 +294,7 @@ fn a_whole_answer_is_read() {
     assert_eq!(calls(&response), expected);
     assert_eq!(response.usage.unwrap().cached_input_tokens, Some(2));
     assert_eq!(response.usage.unwrap().total_tokens, 7);
-    for none in [
-        r#"{"choices":[]}"#,
-        "{}",
-        r#"{"error":{"message":"x"}}"#,
-        "<html>",
-    ] {
+    for none in [r#"{"choices":[]}"#, "{}", r#"{"error":{"message":"x"}}"#, "<html>"] {
         assert!(whole(none).unwrap_err().retryable, "{none}");
     }
 }

@@ -3,28 +3,18 @@ use proptest::prelude::*;
 use super::*;
 
 fn whole(text: &[u8]) -> Vec<(Option<String>, String)> {
-    decode([text])
-        .unwrap()
-        .into_iter()
-        .map(|event| (event.name, event.data))
-        .collect()
+    decode([text]).unwrap().into_iter().map(|event| (event.name, event.data)).collect()
 }
 
 fn data(text: &str) -> Vec<String> {
-    whole(text.as_bytes())
-        .into_iter()
-        .map(|(_, data)| data)
-        .collect()
+    whole(text.as_bytes()).into_iter().map(|(_, data)| data).collect()
 }
 
 #[test]
 fn lines_end_with_lf_cr_or_crlf() {
     for end in ["\n", "\r", "\r\n"] {
         let text = "event: a\ndata: 1\ndata: 2\n\ndata: 3\n\n".replace('\n', end);
-        let expected = vec![
-            (Some("a".to_owned()), "1\n2".to_owned()),
-            (None, "3".to_owned()),
-        ];
+        let expected = vec![(Some("a".to_owned()), "1\n2".to_owned()), (None, "3".to_owned())];
         assert_eq!(whole(text.as_bytes()), expected, "{end:?}");
     }
     assert_eq!(data("data: 1\r\n\rdata: 2\n\r\n"), ["1", "2"]);
@@ -32,15 +22,9 @@ fn lines_end_with_lf_cr_or_crlf() {
 
 #[test]
 fn comments_unknown_fields_and_events_without_data_give_nothing() {
-    assert_eq!(
-        data(": keep-alive\n\nid: 7\nretry: 10\nfoo\n\nevent: ping\n\n"),
-        [""; 0]
-    );
+    assert_eq!(data(": keep-alive\n\nid: 7\nretry: 10\nfoo\n\nevent: ping\n\n"), [""; 0]);
     // The name of an event without data is not the next one's.
-    assert_eq!(
-        whole(b"event: ping\n\ndata: 1\n\n"),
-        [(None, "1".to_owned())]
-    );
+    assert_eq!(whole(b"event: ping\n\ndata: 1\n\n"), [(None, "1".to_owned())]);
 }
 
 #[test]
@@ -69,10 +53,7 @@ fn an_event_counts_at_the_end_without_its_blank_line() {
 
 #[test]
 fn bytes_that_are_not_utf8_are_replaced() {
-    assert_eq!(
-        whole(b"data: a\xffb\n\n"),
-        [(None, "a\u{fffd}b".to_owned())]
-    );
+    assert_eq!(whole(b"data: a\xffb\n\n"), [(None, "a\u{fffd}b".to_owned())]);
 }
 
 #[test]
@@ -80,18 +61,12 @@ fn a_line_and_a_stream_have_bounds() {
     let longest = vec![b':'; LINE_BYTES_MAX];
     assert_eq!(decode([&longest[..], b"\n"]), Ok(vec![]));
     assert_eq!(decode([&longest[..], b":"]), Err(Overflow::Line));
-    assert_eq!(
-        decode([&[&longest[..], b":\n"].concat()[..]]),
-        Err(Overflow::Line)
-    );
+    assert_eq!(decode([&[&longest[..], b":\n"].concat()[..]]), Err(Overflow::Line));
 
     let line = [&longest[1..], b"\n"].concat();
     let lines = STREAM_BYTES_MAX / line.len();
     assert_eq!(decode(std::iter::repeat_n(&line[..], lines)), Ok(vec![]));
-    assert_eq!(
-        decode(std::iter::repeat_n(&line[..], lines + 1)),
-        Err(Overflow::Stream)
-    );
+    assert_eq!(decode(std::iter::repeat_n(&line[..], lines + 1)), Err(Overflow::Stream));
 }
 
 /// Text made of what matters to the decoder.

@@ -1,0 +1,45 @@
+//! What a session still owes, so that a restart owes exactly what was owed.
+
+use super::call::{Call, Phase};
+use super::effect::{Effect, ModelCall};
+use super::state::Session;
+use crate::ids::CallId;
+use crate::time::Timestamp;
+
+impl Session {
+    /// The effects that were asked for and have no answer yet.
+    pub fn outstanding(&self) -> Vec<Effect> {
+        self.calls()
+            .filter(|call| matches!(call.phase, Phase::Running { .. }))
+            .map(|call| Effect::CallModel { id: call.request.id.clone(), attempt: call.attempt })
+            .collect()
+    }
+
+    /// The one timer: the next moment at which time alone moves the session on.
+    pub fn wake_at(&self) -> Option<Timestamp> {
+        self.calls().filter_map(Call::wake_at).min()
+    }
+
+    /// A running or waiting turn: the session must be looked at after a restart.
+    pub fn owes(&self) -> bool {
+        self.turn.is_some() || !self.queue.is_empty()
+    }
+
+    /// What an executor needs for the running attempt of a call.
+    pub fn model_call(&self, id: &CallId) -> Option<ModelCall> {
+        let call = self.turn.as_ref()?.calls.get(id)?;
+        Some(ModelCall {
+            id: id.clone(),
+            attempt: call.attempt,
+            reply_id: call.reply_id(),
+            llm: call.request.llm.clone(),
+            model: call.request.model.clone(),
+            stream: call.request.stream,
+            messages: self.tree.path_to(&call.request.head_id),
+        })
+    }
+
+    fn calls(&self) -> impl Iterator<Item = &Call> {
+        self.turn.iter().flat_map(|turn| turn.calls.values())
+    }
+}
