@@ -173,6 +173,12 @@ fn a_closed_feed_is_read_to_its_end() {
     assert!(!feed.is_watched());
 }
 
+/// What the log holds from one event to another.
+fn log(first: u64, last: u64) -> String {
+    let events: Vec<String> = (first..=last).map(|seq| format!("<{seq}>")).collect();
+    events.concat()
+}
+
 proptest! {
     /// `stream(0..n) ++ stream(after n) == stream(0..)`, whatever the moments of publishing,
     /// attaching and reading; the log is what was published so far.
@@ -197,17 +203,16 @@ proptest! {
                         seen.push_str(&text);
                     }
                 }
-                _ if !live => match attach(&mut watcher, delivered, None) {
-                    Some(text) => {
+                _ if !live => {
+                    if let Some(text) = attach(&mut watcher, delivered, None) {
                         live = true;
                         seen.push_str(&text);
-                    }
-                    None => {
+                    } else {
                         let page = published.min(delivered + count);
-                        (delivered + 1..=page).for_each(|seq| seen.push_str(&format!("<{seq}>")));
+                        seen.push_str(&log(delivered + 1, page));
                         delivered = page.max(delivered);
                     }
-                },
+                }
                 _ => {}
             }
         }
@@ -215,7 +220,6 @@ proptest! {
             seen.push_str(&text);
         }
         let until = if live { published } else { delivered.min(published) };
-        let all: String = (resume_after + 1..=until).map(|seq| format!("<{seq}>")).collect();
-        prop_assert_eq!(seen, all);
+        prop_assert_eq!(seen, log(resume_after + 1, until));
     }
 }
