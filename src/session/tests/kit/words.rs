@@ -9,6 +9,7 @@ use crate::protocol::event::{
     CallDispatched, CallErrored, Event, LlmCallRequested, MessageNew, Payload, TurnCompleted,
 };
 use crate::protocol::input::{Identity, Input};
+use crate::protocol::json::Json;
 use crate::protocol::llm::{Cost, LlmResponse, Usage};
 use crate::protocol::message::{FunctionCall, FunctionTag, Message, Role, ToolCall};
 use crate::session::{CallFailure, Caller, Command, ModelOutcome, Submission};
@@ -97,6 +98,11 @@ impl Ask {
 
     pub(crate) fn owner(mut self, id: &str) -> Self {
         self.0.identity.id = OwnerId::parse(id).unwrap();
+        self
+    }
+
+    pub(crate) fn metadata(mut self, json: &str) -> Self {
+        self.0.identity.metadata = Json::parse(json);
         self
     }
 
