@@ -149,7 +149,6 @@ fn every_role_is_read_by_its_name() {
 #[test]
 fn a_client_body_of_another_shape_names_the_field() {
     let object = "must be an object";
-    let good = r#"{"role":"user"}"#;
     for (body, path, problem) in [
         ("7".to_owned(), "body", object),
         ("[]".to_owned(), "body", object),
@@ -177,6 +176,16 @@ fn a_client_body_of_another_shape_names_the_field() {
             "input.type",
             "must be a string",
         ),
+    ] {
+        refused(client(&body), Shape422, &format!("`{path}` {problem}"));
+    }
+}
+
+#[test]
+fn an_input_of_another_shape_names_the_field() {
+    let object = "must be an object";
+    let good = r#"{"role":"user"}"#;
+    for (body, path, problem) in [
         (
             input_with(r#""turn_id":{},"#, good),
             "input.turn_id",
