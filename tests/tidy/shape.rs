@@ -1,6 +1,6 @@
 //! Sizes, marks and what a file looks like.
 
-use super::source::{Source, is_word, tree};
+use super::source::{Source, has_extension, is_word, tree};
 
 /// A reader who opens a file for the first time holds about this much.
 const FILE_LINES_MAX: usize = 500;
@@ -123,7 +123,7 @@ fn calls(line: &str, name: &str) -> bool {
 
 fn characters(sources: &[Source]) -> Vec<String> {
     let mut offences = Vec::new();
-    let plain = |source: &&Source| source.is_rust() || source.path.ends_with(".toml");
+    let plain = |source: &&Source| source.is_rust() || has_extension(&source.path, "toml");
     for source in sources.iter().filter(plain) {
         for (at, line) in source.text.lines().enumerate() {
             if let Some(letter) = line.chars().find(|letter| !letter.is_ascii()) {

@@ -16,7 +16,7 @@ impl Source {
         Self {
             path: path.to_owned(),
             text: text.to_owned(),
-            code: if path.ends_with(".rs") {
+            code: if has_extension(path, "rs") {
                 blank(text)
             } else {
                 String::new()
@@ -25,7 +25,7 @@ impl Source {
     }
 
     pub(crate) fn is_rust(&self) -> bool {
-        self.path.ends_with(".rs")
+        has_extension(&self.path, "rs")
     }
 
     /// Tests, and what is only for measuring.
@@ -78,6 +78,12 @@ impl Source {
         }
         found
     }
+}
+
+pub(crate) fn has_extension(path: &str, extension: &str) -> bool {
+    Path::new(path)
+        .extension()
+        .is_some_and(|it| it == extension)
 }
 
 pub(crate) fn is_word(letter: char) -> bool {

@@ -94,7 +94,7 @@ fn an_undeclared_tool_is_an_error_that_the_model_reads() {
         .events
         .iter()
         .filter_map(message_new)
-        .last()
+        .next_back()
         .unwrap()
         .message;
     assert_eq!(

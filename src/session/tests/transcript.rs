@@ -37,7 +37,7 @@ fn conversation() -> Conversation {
     conversation.passes(10);
     conversation.answers("Nor tomorrow.");
     conversation.passes(60_000);
-    conversation.accepts(ask("Why?").turn("t3").from_a_machine());
+    conversation.accepts(ask("Why?").turn("t3").by_a_machine());
     conversation.passes(5);
     conversation.fails(refused());
     conversation

@@ -111,7 +111,7 @@ impl Ask {
         self
     }
 
-    pub(crate) fn from_a_machine(mut self) -> Self {
+    pub(crate) fn by_a_machine(mut self) -> Self {
         self.0.caller = Caller::Machine;
         self
     }
