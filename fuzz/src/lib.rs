@@ -24,7 +24,9 @@ pub fn client_input(bytes: &[u8]) {
 pub fn machine_submit(bytes: &[u8]) {
     let submit = json::decode(bytes, DEPTH_MAX, |root| Submit::read_machine(root, TEXT_BYTES_MAX));
     let token = json::decode(bytes, DEPTH_MAX, TokenRequest::read);
-    for identity in submit.map(|(_, identity)| identity).into_iter().chain(token.map(|t| t.identity)) {
+    for identity in
+        submit.map(|(_, identity)| identity).into_iter().chain(token.map(|t| t.identity))
+    {
         let text = serde_json::to_string(&identity).expect("an identity encodes");
         assert!(!text.contains(['\n', '\r']), "an event is one line");
         assert_eq!(identity, serde_json::from_str(&text).expect("it reads back"));

@@ -9,6 +9,7 @@
 )]
 
 mod bad_input;
+mod corpus;
 mod cors;
 mod kit;
 mod rates;
