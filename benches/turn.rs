@@ -20,6 +20,10 @@ use tokio::runtime::Runtime;
 use turnd::config::{Config, Flags};
 use turnd::server::Server;
 
+#[cfg(feature = "mimalloc")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const API_KEY: &str = "bench-key-0123456789-0123456789";
 /// Clients at once.
 const CLIENTS: [u64; 3] = [1, 16, 64];

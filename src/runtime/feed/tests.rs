@@ -65,12 +65,13 @@ fn a_watcher_reads_the_log_until_the_ring_has_the_rest() {
 }
 
 #[test]
-fn nothing_is_kept_for_nobody() {
+fn little_is_kept_for_nobody() {
     let feed = feed(0);
-    feed.publish([event(1, "t1", false)], &[]);
+    let large = Bytes::from(vec![b'x'; UNWATCHED_BYTES_MAX]);
+    feed.publish([Frame { bytes: large, ..event(1, "t1", false) }, event(2, "t1", false)], &[]);
     let mut watcher = feed.watch();
     assert_eq!(attach(&mut watcher, 0, None), None, "the log has what the ring has not");
-    assert_eq!(attach(&mut watcher, 1, None).unwrap(), "");
+    assert_eq!(attach(&mut watcher, 1, None).unwrap(), "<2>");
 }
 
 #[test]
