@@ -20,6 +20,10 @@ use tokio::runtime::Runtime;
 use turnd::config::{Config, Flags};
 use turnd::server::Server;
 
+#[cfg(feature = "mimalloc")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const API_KEY: &str = "bench-key-0123456789-0123456789";
 /// Clients at once.
 const CLIENTS: [u64; 3] = [1, 16, 64];
@@ -52,13 +56,11 @@ impl Client {
 }
 
 fn is_whole(answer: &[u8]) -> bool {
-    let Some(head) = answer.windows(4).position(|at| at == b"\r\n\r\n") else { return false };
-    let text = String::from_utf8_lossy(&answer[..head]).to_ascii_lowercase();
-    match text.split("content-length: ").nth(1) {
-        Some(rest) => {
-            let length: usize = rest.lines().next().and_then(|line| line.parse().ok()).unwrap();
-            answer.len() >= head + 4 + length
-        }
+    let text = String::from_utf8_lossy(answer);
+    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
+    let mut fields = head.lines().filter_map(|line| line.split_once(": "));
+    match fields.find(|(name, _)| name.eq_ignore_ascii_case("content-length")) {
+        Some((_, length)) => length.parse().is_ok_and(|length: usize| body.len() >= length),
         None => answer.ends_with(b"\r\n0\r\n\r\n"),
     }
 }

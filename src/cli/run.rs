@@ -10,7 +10,7 @@ use self::printer::{Outcome, Printer};
 use super::{Place, StartError};
 use crate::config::{Config, process_environment};
 use crate::control::agents::Catalogue;
-use crate::ids::{AgentId, OwnerId, Seq, SessionId, SessionKey, local_tenant, mint_session_id};
+use crate::ids::{AgentId, OwnerId, Seq, SessionId, SessionKey, local_tenant};
 use crate::protocol::input::{Identity, Input};
 use crate::protocol::message::{Message, Role};
 use crate::runtime::{Accepted, Engine, Reader, WatchRequest};
@@ -98,14 +98,7 @@ async fn turn(
     text: String,
     mut printer: Printer,
 ) -> Result<Outcome, RunError> {
-    let session = match session {
-        Some(session) => session,
-        None => {
-            let mut random = [0; 10];
-            getrandom::fill(&mut random).map_err(RunError::Random)?;
-            mint_session_id(engine.clock().now(), random)
-        }
-    };
+    let session = session.map_or_else(|| engine.mint_session_id(), Ok).map_err(RunError::Random)?;
     let owner = OwnerId::parse(OWNER).map_err(RunError::Session)?;
     let key = SessionKey { tenant: local_tenant(), session };
     let submission = Submission {

@@ -177,7 +177,8 @@ impl Fault {
     }
 
     fn failure(self) -> CallFailure {
-        let words = [self.kind.as_deref(), self.code.as_deref()];
+        // The code is the narrower word.
+        let words = [self.code.as_deref(), self.kind.as_deref()];
         let by_word = words.into_iter().flatten().find_map(by_word);
         let (code, retryable, message) = match (by_word, self.status) {
             (Some((ErrorCode::Refused, ..)), _) => {

@@ -73,7 +73,6 @@ impl Egress {
         let joined = format!("{}{path}", base_url.trim_end_matches('/'));
         let url = Url::parse(&joined).map_err(|_| Refusal::NotAUrl)?;
         match url.scheme() {
-            "https" if !self.has_roots => return Err(Refusal::NoRoots),
             "http" | "https" => {}
             _ => return Err(Refusal::Scheme),
         }
@@ -82,11 +81,14 @@ impl Egress {
         }
         let host = url.host_str().ok_or(Refusal::NotAUrl)?;
         let host = host.trim_start_matches('[').trim_end_matches(']');
-        match host.parse::<IpAddr>() {
-            Ok(address) => check(address).map(|()| url),
-            // A name: its addresses are checked when it is resolved.
-            Err(_) => Ok(url),
+        // The addresses of a name are checked when it is resolved.
+        if let Ok(address) = host.parse() {
+            check(address)?;
         }
+        if url.scheme() == "https" && !self.has_roots {
+            return Err(Refusal::NoRoots);
+        }
+        Ok(url)
     }
 }
 

@@ -17,7 +17,7 @@ use super::cors::{self, Cors};
 use super::error::ApiError;
 use super::rate::Rates;
 use super::reply::{self, Reply};
-use super::route::Route;
+use super::route::{ClientRoute, MachineRoute, Route};
 use super::{client, machine};
 use crate::auth::{self, Authenticator};
 use crate::clock;
@@ -76,22 +76,24 @@ impl Api {
             Route::Health => Ok(reply::json(StatusCode::OK, &json!({ "ok": true }))),
             Route::Ready if self.engine.is_stopping() => Err(ApiError::UNAVAILABLE),
             Route::Ready => Ok(reply::json(StatusCode::OK, &json!({ "ok": true }))),
-            Route::ClientInput | Route::ClientSession(_) | Route::ClientStream(_) => {
+            Route::Client(route) => {
                 let client = self.authenticator.client(credential(head), clock::wall());
-                let client = client.map_err(|refused| self.refused(refused, peer))?;
+                let client = client.map_err(|auth::Refused| self.refused(&peer))?;
                 match route {
-                    Route::ClientSession(id) => client::session(self, &client, id).await,
-                    Route::ClientStream(id) => client::stream(self, &client, id, head).await,
-                    _ => client::input(self, &client, head, body).await,
+                    ClientRoute::Input => client::input(self, &client, head, body).await,
+                    ClientRoute::Session(id) => client::session(self, &client, id).await,
+                    ClientRoute::Stream(id) => client::stream(self, &client, id, head, peer).await,
                 }
             }
-            Route::MachineTokens | Route::MachineSubmit | Route::MachineStream(_) => {
+            Route::Machine(route) => {
                 let holder = self.authenticator.machine(credential(head), clock::wall());
-                let holder = holder.map_err(|refused| self.refused(refused, peer))?;
+                let holder = holder.map_err(|auth::Refused| self.refused(&peer))?;
                 match route {
-                    Route::MachineTokens => machine::tokens(self, &holder, head, body).await,
-                    Route::MachineStream(id) => machine::stream(self, &holder, id, head).await,
-                    _ => machine::submit(self, &holder, head, body).await,
+                    MachineRoute::Tokens => machine::tokens(self, &holder, head, body).await,
+                    MachineRoute::Submit => machine::submit(self, &holder, head, body).await,
+                    MachineRoute::Stream(id) => {
+                        machine::stream(self, &holder, id, head, peer).await
+                    }
                 }
             }
         }
@@ -112,9 +114,9 @@ impl Api {
     }
 
     /// A guesser is slowed down; everybody else learns that the credential is no good (A4).
-    fn refused(&self, refused: auth::Refused, peer: Peer) -> ApiError {
+    fn refused(&self, peer: &Peer) -> ApiError {
         match self.rates.failed_credential(peer.address.ip(), clock::wall()) {
-            Ok(()) => refused.into(),
+            Ok(()) => ApiError::Unauthorized,
             Err(too_many) => too_many.into(),
         }
     }

@@ -7,13 +7,14 @@ use http_body::Body;
 use serde::Serialize;
 
 use super::api::{Api, session_id};
+use super::connection::Peer;
 use super::error::ApiError;
 use super::rate::Class;
 use super::reply::{self, Reply};
 use super::stream;
 use crate::auth::ClientPrincipal;
 use crate::clock;
-use crate::ids::{SessionId, SessionKey, TenantId, TurnId, mint_session_id};
+use crate::ids::{SessionId, SessionKey, TenantId, TurnId};
 use crate::protocol::input::{Identity, Submit};
 use crate::protocol::json::encoded_len;
 use crate::runtime::{Accepted, Reader};
@@ -56,14 +57,10 @@ pub(super) async fn submit(
     if encoded_len(&submit.input) > api.limits.event_bytes_max {
         return Err(ApiError::TooLarge { bytes_max: api.limits.event_bytes_max });
     }
-    let session_id = match submit.session_id {
-        Some(id) => id,
-        None => {
-            let mut random = [0; 10];
-            getrandom::fill(&mut random).map_err(|_| ApiError::Internal)?;
-            mint_session_id(api.engine.clock().now(), random)
-        }
-    };
+    let session_id = submit
+        .session_id
+        .map_or_else(|| api.engine.mint_session_id(), Ok)
+        .map_err(|_| ApiError::Internal)?;
     let key = SessionKey { tenant, session: session_id.clone() };
     let submission = Submission {
         caller,
@@ -95,10 +92,11 @@ pub(super) async fn stream(
     client: &ClientPrincipal,
     id: &str,
     head: &Parts,
+    peer: Peer,
 ) -> Result<Reply, ApiError> {
     let request = stream::request(head)?;
     let (key, reader) = reading(api, client, id)?;
-    stream::open(api, key, reader, request, Some(client.expires_at)).await
+    stream::open(api, key, reader, request, Some(client.expires_at), peer).await
 }
 
 fn reading(

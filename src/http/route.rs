@@ -2,17 +2,28 @@
 
 use http::Method;
 
-/// A path that the server knows. Session ids are the segment as it stands in the path.
+/// A path that the server knows, by API: each has its own credential. Session ids are the segment
+/// as it stands in the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route<'p> {
     Health,
     Ready,
-    ClientInput,
-    ClientSession(&'p str),
-    ClientStream(&'p str),
-    MachineTokens,
-    MachineSubmit,
-    MachineStream(&'p str),
+    Client(ClientRoute<'p>),
+    Machine(MachineRoute<'p>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientRoute<'p> {
+    Input,
+    Session(&'p str),
+    Stream(&'p str),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MachineRoute<'p> {
+    Tokens,
+    Submit,
+    Stream(&'p str),
 }
 
 impl<'p> Route<'p> {
@@ -24,22 +35,13 @@ impl<'p> Route<'p> {
             *segments.get_mut(count)? = segment;
             count += 1;
         }
-        let route = match segments.get(..count)? {
-            ["healthz"] => Self::Health,
-            ["readyz"] => Self::Ready,
-            ["api", "client", "sessions", "input"] => Self::ClientInput,
-            ["api", "client", "sessions", id] => Self::ClientSession(id),
-            ["api", "client", "sessions", id, rest @ ..] if *rest == ["events", "stream"] => {
-                Self::ClientStream(id)
-            }
-            ["api", "machine", "client-tokens"] => Self::MachineTokens,
-            ["api", "machine", "sessions", "submit"] => Self::MachineSubmit,
-            ["api", "machine", "sessions", id, rest @ ..] if *rest == ["events", "stream"] => {
-                Self::MachineStream(id)
-            }
-            _ => return None,
-        };
-        Some(route)
+        match segments.get(..count)? {
+            ["healthz"] => Some(Self::Health),
+            ["readyz"] => Some(Self::Ready),
+            ["api", "client", rest @ ..] => ClientRoute::of(rest).map(Self::Client),
+            ["api", "machine", rest @ ..] => MachineRoute::of(rest).map(Self::Machine),
+            _ => None,
+        }
     }
 
     /// The one method of the route.
@@ -47,10 +49,10 @@ impl<'p> Route<'p> {
         match self {
             Self::Health
             | Self::Ready
-            | Self::ClientSession(_)
-            | Self::ClientStream(_)
-            | Self::MachineStream(_) => Method::GET,
-            Self::ClientInput | Self::MachineTokens | Self::MachineSubmit => Method::POST,
+            | Self::Client(ClientRoute::Session(_) | ClientRoute::Stream(_))
+            | Self::Machine(MachineRoute::Stream(_)) => Method::GET,
+            Self::Client(ClientRoute::Input)
+            | Self::Machine(MachineRoute::Tokens | MachineRoute::Submit) => Method::POST,
         }
     }
 
@@ -67,12 +69,30 @@ impl<'p> Route<'p> {
     /// Whether a browser may call it from a page of another origin (S10).
     pub fn is_client(self) -> bool {
         match self {
-            Self::ClientInput | Self::ClientSession(_) | Self::ClientStream(_) => true,
-            Self::Health
-            | Self::Ready
-            | Self::MachineTokens
-            | Self::MachineSubmit
-            | Self::MachineStream(_) => false,
+            Self::Client(_) => true,
+            Self::Health | Self::Ready | Self::Machine(_) => false,
+        }
+    }
+}
+
+impl<'p> ClientRoute<'p> {
+    fn of(segments: &[&'p str]) -> Option<Self> {
+        match segments {
+            ["sessions", "input"] => Some(Self::Input),
+            ["sessions", id] => Some(Self::Session(id)),
+            ["sessions", id, "events", "stream"] => Some(Self::Stream(id)),
+            _ => None,
+        }
+    }
+}
+
+impl<'p> MachineRoute<'p> {
+    fn of(segments: &[&'p str]) -> Option<Self> {
+        match segments {
+            ["client-tokens"] => Some(Self::Tokens),
+            ["sessions", "submit"] => Some(Self::Submit),
+            ["sessions", id, "events", "stream"] => Some(Self::Stream(id)),
+            _ => None,
         }
     }
 }
@@ -86,13 +106,22 @@ mod tests {
         for (path, route) in [
             ("/healthz", Some(Route::Health)),
             ("/readyz", Some(Route::Ready)),
-            ("/api/client/sessions/input", Some(Route::ClientInput)),
-            ("/api/client/sessions/s1", Some(Route::ClientSession("s1"))),
-            ("/api/client/sessions/s1/events/stream", Some(Route::ClientStream("s1"))),
-            ("/api/client/sessions/input/events/stream", Some(Route::ClientStream("input"))),
-            ("/api/machine/client-tokens", Some(Route::MachineTokens)),
-            ("/api/machine/sessions/submit", Some(Route::MachineSubmit)),
-            ("/api/machine/sessions/s1/events/stream", Some(Route::MachineStream("s1"))),
+            ("/api/client/sessions/input", Some(Route::Client(ClientRoute::Input))),
+            ("/api/client/sessions/s1", Some(Route::Client(ClientRoute::Session("s1")))),
+            (
+                "/api/client/sessions/s1/events/stream",
+                Some(Route::Client(ClientRoute::Stream("s1"))),
+            ),
+            (
+                "/api/client/sessions/input/events/stream",
+                Some(Route::Client(ClientRoute::Stream("input"))),
+            ),
+            ("/api/machine/client-tokens", Some(Route::Machine(MachineRoute::Tokens))),
+            ("/api/machine/sessions/submit", Some(Route::Machine(MachineRoute::Submit))),
+            (
+                "/api/machine/sessions/s1/events/stream",
+                Some(Route::Machine(MachineRoute::Stream("s1"))),
+            ),
             ("/api/machine/sessions/s1", None),
             ("/api/client/sessions/s1/events", None),
             ("/api/client/sessions/s1/events/stream/x", None),

@@ -12,6 +12,7 @@ use http_body::{Body, Frame};
 use tokio::time::{Instant, Sleep};
 
 use super::api::{Api, StreamPlace, query};
+use super::connection::Peer;
 use super::error::ApiError;
 use super::reply::{self, Reply, ReplyBody};
 use crate::clock;
@@ -23,14 +24,12 @@ use crate::time::Timestamp;
 /// A quiet stream says so this often, or a proxy takes it for dead (S51).
 const PING_EVERY: Duration = Duration::from_secs(15);
 /// How long a stream may outlive the token that opened it (S9).
-const TOKEN_GRACE: Duration = Duration::from_secs(60);
+const TOKEN_GRACE: Duration = Duration::from_mins(1);
 
 /// What a reader asks for: where to resume, and the turn to be limited to.
 pub(super) fn request(head: &Parts) -> Result<WatchRequest, ApiError> {
-    let last_event_id = match head.headers.get("last-event-id") {
-        Some(value) => Some(value.to_str().unwrap_or_default()),
-        None => None,
-    };
+    let last_event_id = head.headers.get("last-event-id");
+    let last_event_id = last_event_id.map(|value| value.to_str().unwrap_or_default());
     let after_seq = query(head, "after_seq");
     let after =
         sse::resume_after(last_event_id, after_seq.as_deref()).map_err(ApiError::bad_request)?;
@@ -51,6 +50,7 @@ pub(super) async fn open(
     reader: Reader,
     request: WatchRequest,
     expires_at: Option<Timestamp>,
+    peer: Peer,
 ) -> Result<Reply, ApiError> {
     let place = api.take_stream()?;
     let tail = api.engine.watch(key, reader, request).await?;
@@ -61,6 +61,7 @@ pub(super) async fn open(
         ping: Box::pin(tokio::time::sleep(PING_EVERY)),
         expires,
         ended: false,
+        peer,
         _place: place,
     };
     Ok(reply::event_stream(ReplyBody::stream(body)))
@@ -72,6 +73,7 @@ struct EventStream {
     ping: Pin<Box<Sleep>>,
     expires: Option<Pin<Box<Sleep>>>,
     ended: bool,
+    peer: Peer,
     _place: StreamPlace,
 }
 
@@ -92,9 +94,12 @@ impl EventStream {
                 return Poll::Ready(Some(bytes));
             }
             Poll::Ready(Err(End::Closed)) => return self.end(Some(sse::SHUTDOWN)),
-            Poll::Ready(Err(End::TurnCompleted | End::Lagged | End::Damaged)) => {
+            Poll::Ready(Err(End::Lagged)) => {
+                // A clean end would wait behind all that the reader has not taken (S52).
+                self.peer.cut();
                 return self.end(None);
             }
+            Poll::Ready(Err(End::TurnCompleted | End::Damaged)) => return self.end(None),
             Poll::Pending => {}
         }
         if self.expires.as_mut().is_some_and(|sleep| sleep.as_mut().poll(context).is_ready()) {

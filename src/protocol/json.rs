@@ -122,13 +122,7 @@ fn push<'v>(
     match value {
         Value::Null => nodes.push(Tape::Static(StaticNode::Null)),
         Value::Bool(value) => nodes.push(Tape::Static(StaticNode::Bool(*value))),
-        Value::Number(number) => {
-            nodes.push(Tape::Static(match (number.as_u64(), number.as_i64()) {
-                (Some(value), _) => StaticNode::U64(value),
-                (None, Some(value)) => StaticNode::I64(value),
-                (None, None) => StaticNode::F64(number.as_f64().unwrap_or(f64::MAX)),
-            }))
-        }
+        Value::Number(number) => nodes.push(Tape::Static(scalar(number))),
         Value::String(text) => nodes.push(Tape::String(text)),
         Value::Array(items) => {
             nodes.push(Tape::Array { len: items.len(), count: 0 });
@@ -158,6 +152,14 @@ fn push<'v>(
         }
     }
     true
+}
+
+fn scalar(number: &serde_json::Number) -> StaticNode {
+    match (number.as_u64(), number.as_i64()) {
+        (Some(value), _) => StaticNode::U64(value),
+        (None, Some(value)) => StaticNode::I64(value),
+        (None, None) => StaticNode::F64(number.as_f64().unwrap_or(f64::MAX)),
+    }
 }
 
 /// Where a value stands in its document.

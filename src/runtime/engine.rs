@@ -13,7 +13,7 @@ use super::tail::Tail;
 use crate::clock::Clock;
 use crate::control::agents::Catalogue;
 use crate::effects::Executors;
-use crate::ids::{OwnerId, Seq, SessionKey, TurnId};
+use crate::ids::{OwnerId, Seq, SessionId, SessionKey, TurnId, mint_session_id};
 use crate::protocol::view::SessionView;
 use crate::session::{Command, Rejection, Reply, Submission};
 
@@ -98,8 +98,11 @@ impl Engine {
         self.0.stopping.load(Ordering::Acquire)
     }
 
-    pub fn clock(&self) -> Clock {
-        self.0.clock
+    /// An id for a session that its caller did not name.
+    pub fn mint_session_id(&self) -> Result<SessionId, getrandom::Error> {
+        let mut random = [0; 10];
+        getrandom::fill(&mut random)?;
+        Ok(mint_session_id(self.0.clock.now(), random))
     }
 
     /// Takes an input; on `Ok` it is durable.

@@ -18,6 +18,9 @@ use crate::ids::{CallId, MessageId, Seq, SessionId, TurnId};
 
 /// Bytes that a ring keeps for its watchers; one that is further behind is cut off (S52).
 pub const RING_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// What is kept while nobody watches: the turn that a caller has just submitted and will watch next
+/// need not be read from the log.
+const UNWATCHED_BYTES_MAX: usize = 16 * 1024;
 /// Most bytes handed to one watcher at a time.
 const BATCH_BYTES_MAX: usize = 64 * 1024;
 
@@ -79,7 +82,8 @@ impl Ring {
         self.bytes += frame.bytes.len();
         self.frames.push_back(frame);
         let watched = self.watchers.values().any(|slot| slot.attached);
-        while self.bytes > RING_BYTES_MAX || (!watched && !self.frames.is_empty()) {
+        let bytes_max = if watched { RING_BYTES_MAX } else { UNWATCHED_BYTES_MAX };
+        while self.bytes > bytes_max {
             let Some(oldest) = self.frames.pop_front() else { return };
             self.bytes -= oldest.bytes.len();
             self.start += 1;

@@ -17,13 +17,12 @@ pub(super) async fn recover(shared: &Arc<Shared>) -> Result<usize, turnd_storage
     };
     let mut count = 0;
     for bytes in keys {
-        match SessionKey::from_bytes(&bytes) {
-            Some(key) => {
-                drop(Registry::mailbox(shared, &key));
-                count += 1;
-            }
-            None => tracing::error!("a stored session key cannot be read"),
-        }
+        let Some(key) = SessionKey::from_bytes(&bytes) else {
+            tracing::error!("a stored session key cannot be read");
+            continue;
+        };
+        drop(Registry::mailbox(shared, &key));
+        count += 1;
     }
     Ok(count)
 }

@@ -37,13 +37,13 @@ impl Default for Registry {
 impl Registry {
     /// The mailbox of a session's actor, which is started if need be.
     pub(super) fn mailbox(shared: &Arc<Shared>, key: &SessionKey) -> mpsc::Sender<Mail> {
-        let mut shard = shared.registry.shard(key);
-        if let Some(entry) = shard.get(key) {
+        let mut sessions = shared.registry.shard(key);
+        if let Some(entry) = sessions.get(key) {
             return entry.mailbox.clone();
         }
         let (mailbox, mail) = mpsc::channel(MAILBOX_MAX);
-        shard.insert(key.clone(), Entry { mailbox: mailbox.clone(), feed: None });
-        drop(shard);
+        sessions.insert(key.clone(), Entry { mailbox: mailbox.clone(), feed: None });
+        drop(sessions);
         tokio::spawn(Actor::run(Arc::clone(shared), key.clone(), mail));
         mailbox
     }

@@ -10,6 +10,7 @@
 
 mod bad_input;
 mod commands;
+mod corpus;
 mod cors;
 mod greeting;
 mod kit;

@@ -1,7 +1,16 @@
 use super::*;
 
+/// As on a machine with CA certificates.
 fn egress() -> Egress {
-    Egress::new(Duration::from_secs(5))
+    Egress { has_roots: true, ..Egress::new(Duration::from_secs(5)) }
+}
+
+#[test]
+fn without_ca_certificates_only_http_is_called() {
+    let egress = Egress { client: without_roots(Client::builder()), has_roots: false };
+    assert!(egress.endpoint("http://127.0.0.1:1", "/x").is_ok());
+    let refused = egress.endpoint("https://example.com", "/x");
+    assert_eq!(refused.unwrap_err(), Refusal::NoRoots);
 }
 
 #[test]

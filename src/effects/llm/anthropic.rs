@@ -230,7 +230,7 @@ struct ReportedUsage {
 
 /// What has come of one answer, beside the pieces that the reply keeps.
 #[derive(Default)]
-struct Transcript {
+pub(super) struct Transcript {
     model: Option<String>,
     finish_reason: Option<String>,
     usage: Option<ReportedUsage>,

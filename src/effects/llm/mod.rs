@@ -3,6 +3,8 @@
 pub(super) mod anthropic;
 pub(super) mod demo;
 mod history;
+#[cfg(test)]
+pub(super) mod kit;
 pub(super) mod openai;
 pub(super) mod reply;
 pub mod stream;
@@ -30,7 +32,7 @@ pub(super) struct Line<'a> {
 }
 
 /// The reading side of a provider's protocol, for one answer.
-trait Dialect {
+pub(super) trait Dialect {
     /// One event of a streamed answer.
     fn event(&mut self, event: &Event, reply: &mut Reply<'_>) -> Result<Progress, CallFailure>;
 
@@ -42,7 +44,7 @@ trait Dialect {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Progress {
+pub(super) enum Progress {
     More,
     Done,
 }
@@ -114,3 +116,6 @@ fn finish_word(reason: &str) -> String {
     let reason = reason.to_ascii_lowercase();
     if classify::is_word(&reason) { reason } else { "stop".to_owned() }
 }
+
+#[cfg(test)]
+mod tests;

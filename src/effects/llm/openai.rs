@@ -226,7 +226,7 @@ struct TokenDetails {
 
 /// What has come of one answer, beside the pieces that the reply keeps.
 #[derive(Default)]
-struct Transcript {
+pub(super) struct Transcript {
     model: Option<String>,
     finish_reason: Option<String>,
     usage: Option<Usage>,
@@ -355,7 +355,12 @@ impl Transcript {
     fn position(&self, index: Option<u64>, id: Option<&String>, name: &str) -> Option<usize> {
         let last = self.calls.len().checked_sub(1)?;
         let at = match index {
-            Some(_) => self.calls.iter().rposition(|(known, _)| *known == index)?,
+            Some(_) => match self.calls.iter().rposition(|(known, _)| *known == index) {
+                Some(at) => at,
+                // Nothing but arguments: they belong to a call that came without its index.
+                None if name.is_empty() && id.is_none() => last,
+                None => return None,
+            },
             None => last,
         };
         let known = self.calls.get(at).and_then(|(_, id)| id.as_ref());

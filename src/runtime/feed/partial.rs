@@ -51,14 +51,11 @@ impl Partial {
             Delta::Reasoning(text) => self.reasoning.push_str(text),
             Delta::Finish(reason) => self.finish_reason = Some((*reason).to_owned()),
             Delta::ToolCall { id, name, arguments, .. } => {
-                let call = match self.tool_calls.iter().position(|call| call.id == **id) {
-                    Some(at) => self.tool_calls.get_mut(at),
-                    None => {
-                        let id = (*id).clone();
-                        self.tool_calls.push(ToolCallDelta { id, name: None, arguments: None });
-                        self.tool_calls.last_mut()
-                    }
-                };
+                if !self.tool_calls.iter().any(|call| call.id == **id) {
+                    let id = (*id).clone();
+                    self.tool_calls.push(ToolCallDelta { id, name: None, arguments: None });
+                }
+                let call = self.tool_calls.iter_mut().find(|call| call.id == **id);
                 let Some(call) = call else { return };
                 append(&mut call.name, *name);
                 append(&mut call.arguments, *arguments);

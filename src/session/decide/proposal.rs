@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Decider;
 use crate::ids::derive_call_id;
 use crate::ids::{CallId, MessageId};
-use crate::protocol::agent::RetryPolicy;
+use crate::protocol::agent::{RetryPolicy, Seconds};
 use crate::protocol::content::Content;
 use crate::protocol::error::ErrorInfo;
 use crate::protocol::event::{
@@ -52,7 +52,7 @@ impl Decider<'_> {
     }
 
     pub(super) fn dispatch_model_call(&mut self, id: CallId, attempt: u32, retry: &RetryPolicy) {
-        let deadline = self.after(retry.timeout_secs.map(|timeout| timeout.duration()));
+        let deadline = self.after(retry.timeout_secs.map(Seconds::duration));
         let dispatched = CallDispatched { id: id.clone(), attempt, deadline };
         self.emit(Payload::LlmCallDispatched(dispatched));
         self.effects.push(Effect::CallModel { id, attempt });

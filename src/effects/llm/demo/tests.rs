@@ -1,77 +1,21 @@
-use std::sync::Arc;
-
 use proptest::prelude::*;
 
 use super::*;
 use crate::effects::Delta;
-use crate::ids::{CallId, LlmId, MessageId, tool_call_id};
-use crate::protocol::message::{FunctionCall, FunctionTag, ToolCall};
-
-fn call(messages: Vec<Message>) -> ModelCall {
-    ModelCall {
-        id: CallId::parse("c1").unwrap(),
-        attempt: 1,
-        reply_id: MessageId::parse("c1").unwrap(),
-        llm: LlmId::parse("demo").unwrap(),
-        model: "demo".to_owned(),
-        stream: true,
-        messages: messages.into_iter().map(Arc::new).collect(),
-    }
-}
-
-#[derive(Debug, Default)]
-struct Shown {
-    text: String,
-    texts: usize,
-    reasoning: String,
-    calls: Vec<(String, String, String)>,
-    finish: Option<String>,
-}
-
-impl Shown {
-    fn add(&mut self, delta: Delta<'_>) {
-        assert!(self.finish.is_none(), "nothing comes after the finish");
-        match delta {
-            Delta::Text(text) => {
-                self.text.push_str(text);
-                self.texts += 1;
-            }
-            Delta::Reasoning(text) => self.reasoning.push_str(text),
-            Delta::ToolCall { index, id, name, arguments } => {
-                if index == self.calls.len() {
-                    self.calls.push((id.to_string(), String::new(), String::new()));
-                }
-                let call = &mut self.calls[index];
-                assert_eq!(call.0, id.as_str());
-                call.1.push_str(name.unwrap_or_default());
-                call.2.push_str(arguments.unwrap_or_default());
-            }
-            Delta::Finish(reason) => self.finish = Some(reason.to_owned()),
-        }
-    }
-}
+use crate::effects::llm::kit::{BYTES_MAX, Shown, asking, call, id, result, user};
 
 async fn run(messages: Vec<Message>) -> (Result<LlmResponse, CallFailure>, Shown) {
     let call = call(messages);
     let mut shown = Shown::default();
     let mut deltas = |delta: Delta<'_>| shown.add(delta);
-    let result = answer(Some("be kind"), &call, Reply::new(&call, 1 << 20, &mut deltas)).await;
+    let result = answer(Some("be kind"), &call, Reply::new(&call, BYTES_MAX, &mut deltas)).await;
     (result, shown)
 }
 
 async fn run_text(text: &str) -> (LlmResponse, Shown) {
-    let (result, shown) = run(vec![Message::text(Role::User, text)]).await;
+    let (result, shown) = run(vec![user(text)]).await;
     let response = result.unwrap();
-    assert_eq!(shown.text, response.content.clone().unwrap_or_default());
-    assert_eq!(shown.finish, response.finish_reason);
-    let recorded: Vec<_> = response
-        .tool_calls
-        .iter()
-        .map(|call| {
-            (call.id.to_string(), call.function.name.clone(), call.function.arguments.clone())
-        })
-        .collect();
-    assert_eq!(shown.calls, recorded);
+    shown.assert_matches(&response);
     (response, shown)
 }
 
@@ -81,7 +25,7 @@ async fn a_user_text_is_repeated_word_by_word() {
     assert_eq!(response.content.as_deref(), Some("You said: hello  big\n world "));
     assert_eq!(shown.texts, 6);
     assert_eq!(response.finish_reason.as_deref(), Some("stop"));
-    assert_eq!(response.model, "demo");
+    assert_eq!(response.model, "some-model");
     let usage = response.usage.unwrap();
     assert_eq!((usage.input_tokens, usage.output_tokens, usage.total_tokens), (5, 5, 10));
     assert_eq!(response.cost.unwrap().0, Decimal::ZERO);
@@ -100,32 +44,28 @@ async fn call_lines_make_one_call_each_with_the_engines_ids() {
     let expected =
         [("clock", "{}"), ("weather", "{ \"city\":  \"Oslo\" }"), ("sum", "{\n\"a\": 1}")];
     assert_eq!(made, expected);
-    assert_eq!(response.tool_calls[1].id, tool_call_id(&MessageId::parse("c1").unwrap(), 1));
+    assert_eq!(response.tool_calls[1].id, id(1));
     assert_eq!(response.finish_reason.as_deref(), Some("tool_calls"));
     assert_eq!(response.content, None);
 }
 
 #[tokio::test]
 async fn a_tool_result_is_answered_by_the_tools_name() {
-    let id = tool_call_id(&MessageId::parse("m1").unwrap(), 0);
-    let mut asking = Message::text(Role::Assistant, "");
-    asking.tool_calls.push(ToolCall {
-        id: id.clone(),
-        kind: FunctionTag::Function,
-        function: FunctionCall { name: "clock".to_owned(), arguments: "{}".to_owned() },
-    });
-    let mut result = Message::text(Role::Tool, "12 o'clock");
-    result.tool_call_id = Some(id);
-    let (response, _) = run(vec![asking, result.clone()]).await;
-    assert_eq!(response.unwrap().content.as_deref(), Some("clock answered: 12 o'clock"));
+    let calls = asking("", &[("clock", "{}"), ("bell", "{}")]);
+    let mut last = result(1, "12 o'clock");
+    let (response, _) = run(vec![calls, result(0, "noon"), last.clone()]).await;
+    let content = response.unwrap().content;
+    assert_eq!(content.as_deref(), Some("bell answered: 12 o'clock"));
 
-    result.name = Some("bell".to_owned());
-    let (response, _) = run(vec![result.clone()]).await;
-    assert_eq!(response.unwrap().content.as_deref(), Some("bell answered: 12 o'clock"));
+    last.name = Some("gong".to_owned());
+    let (response, _) = run(vec![last.clone()]).await;
+    let content = response.unwrap().content;
+    assert_eq!(content.as_deref(), Some("gong answered: 12 o'clock"));
 
-    result.name = None;
-    let (response, _) = run(vec![result]).await;
-    assert_eq!(response.unwrap().content.as_deref(), Some("tool answered: 12 o'clock"));
+    last.name = None;
+    let (response, _) = run(vec![last]).await;
+    let content = response.unwrap().content;
+    assert_eq!(content.as_deref(), Some("tool answered: 12 o'clock"));
 }
 
 #[tokio::test]
@@ -155,7 +95,7 @@ async fn long_answers_that_many_words_and_fits_an_event() {
 async fn fail_fails_with_every_code_and_retries_as_a_provider_would() {
     for code in ErrorCode::ALL {
         let text = format!("/fail {}", code.as_str());
-        let (result, shown) = run(vec![Message::text(Role::User, text)]).await;
+        let (result, shown) = run(vec![user(&text)]).await;
         let failure = result.unwrap_err();
         assert_eq!(failure.error.code, Some(code));
         let final_code = matches!(code, ErrorCode::Refused | ErrorCode::BudgetExceeded);
@@ -204,7 +144,7 @@ async fn the_help_lists_every_command_and_bound() {
 
 #[tokio::test]
 async fn an_answer_beyond_the_bound_fails_the_attempt() {
-    let call = call(vec![Message::text(Role::User, "/long 50000")]);
+    let call = call(vec![user("/long 50000")]);
     let mut deltas = |_: Delta<'_>| {};
     let result = answer(None, &call, Reply::new(&call, 1000, &mut deltas)).await;
     let failure = result.unwrap_err();
@@ -233,7 +173,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         // A wait of the text's own choice would need the clock.
         prop_assume!(!text.starts_with("/slow"));
-        let (result, shown) = runtime.block_on(run(vec![Message::text(Role::User, text)]));
+        let (result, shown) = runtime.block_on(run(vec![user(&text)]));
         if let Ok(response) = result {
             prop_assert_eq!(shown.text, response.content.unwrap_or_default());
         }
