@@ -2,8 +2,9 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use crate::kit::{Caller, Place};
+use crate::kit::{Caller, Draw, Patience, Place, seed, wait_for};
 
 /// The lines of a greeting that are meant to be pasted.
 fn pasted(greeting: &str) -> Vec<&str> {
@@ -73,6 +74,34 @@ fn the_lines_to_paste_name_an_agent_that_is_there() {
     let server = place.serve();
     let greeting = server.stdout();
     assert!(greeting.contains(r#""agent_id":"helper""#), "{greeting}");
+}
+
+#[test]
+fn a_first_start_that_fails_does_not_keep_the_key_to_itself() {
+    let taken = Place::new().serve_once();
+    let mut place = Place::fresh();
+    place.set("TURND_API_KEY", "");
+    let exit = place.run(&["serve", "--listen", &taken.address.to_string()]);
+    assert_eq!((exit.code, exit.stdout.as_str()), (Some(1), ""));
+    let greeting = place.serve().stdout();
+    assert_eq!(pasted(&greeting).len(), 4, "{greeting}");
+}
+
+#[test]
+fn a_first_start_that_is_killed_is_a_first_start_again_or_was_one() {
+    let seed = seed();
+    println!("TURND_TORTURE_SEED={seed}");
+    let mut draw = Draw::new(seed);
+    let mut place = Place::fresh();
+    place.set("TURND_API_KEY", "");
+    for _ in 0..4 {
+        let start = place.start(&["serve", "--listen", "127.0.0.1:0"]);
+        let alive = Patience::new(Duration::from_millis(draw.below(1500)));
+        wait_for("its time", || alive.is_over().then_some(()));
+        drop(start);
+    }
+    let server = place.serve();
+    assert_eq!(server.stranger().get("/healthz").status, 200);
 }
 
 #[test]

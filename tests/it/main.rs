@@ -14,6 +14,7 @@ mod corpus;
 mod cors;
 mod greeting;
 mod kit;
+mod long_waits;
 mod rates;
 mod restart;
 mod secrets;

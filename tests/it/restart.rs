@@ -1,6 +1,6 @@
 //! What a server is worth that is killed, stopped and started again (S39, reliability 3).
 
-use crate::kit::{Frame, Place, Provider, message, recorded, shown_text};
+use crate::kit::{Frame, Place, Provider, message, recorded, shown_text, wait_for};
 
 /// Attempts follow each other at once.
 const QUICK: &str = "[agent.demo]\nllm = \"demo\"\nmodel = \"demo\"\n\
@@ -194,6 +194,20 @@ fn a_second_server_on_the_same_data_is_told_where_the_first_one_is() {
 }
 
 #[test]
+fn nobody_is_told_of_a_server_that_is_gone() {
+    let place = Place::new();
+    let server = place.serve();
+    let gone = server.address.to_string();
+    server.kill();
+    let run = place.start(&["run", "/slow 500 a b c d e f g h i j k l m n o p"]);
+    wait_for("the first word", || (!run.stdout().is_empty()).then_some(()));
+    let refused = place.try_serve().err().unwrap();
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.stderr.contains("holds the data folder turnd-data"), "{refused:?}");
+    assert!(!refused.stderr.contains(&gone), "{refused:?}");
+}
+
+#[test]
 fn a_stop_waits_for_the_reply_that_is_being_made() {
     let place = Place::with_manifest(QUICK);
     let server = place.serve();
@@ -242,7 +256,7 @@ fn a_server_that_stops_takes_no_input_and_says_so() {
     let call = provider.call();
     let mut stream = ann.stream("s1", "");
     server.terminate();
-    let refused = crate::kit::wait_for("the server to take no more", || {
+    let refused = wait_for("the server to take no more", || {
         let answer = ann.input(&message("s2", "t1", "hello"));
         (answer.status != 202).then_some(answer)
     });

@@ -3,8 +3,7 @@
 use serde_json::json;
 
 use crate::kit::{
-    Caller, Frame, HANG, Patience, Place, Provider, Server, Stream, message, recorded, shown_text,
-    wait_for,
+    Caller, Frame, Place, Provider, Server, Stream, message, recorded, shown_text, wait_for,
 };
 
 /// Two complete turns in session `s1`, and the bytes of its log.
@@ -18,7 +17,7 @@ fn two_turns(server: &Server) -> (Caller, Vec<Frame>) {
     (ann, frames)
 }
 
-fn ids(frames: &[Frame]) -> Vec<u64> {
+pub fn ids(frames: &[Frame]) -> Vec<u64> {
     frames.iter().filter_map(|frame| frame.id).collect()
 }
 
@@ -291,45 +290,6 @@ fn all_watchers_see_the_same_bytes() {
     for mut watcher in last {
         assert!(whole.ends_with(&recorded(&watcher.until_completed("t10"))));
     }
-}
-
-#[test]
-fn a_watcher_that_never_reads_is_cut_off_and_nobody_waits_for_it() {
-    let manifest = "[limits]\ninputs_per_second = 0\nreads_per_second = 0\n";
-    let server = Place::with_manifest(manifest).serve_once();
-    let ann = server.client("ann");
-    ann.say("s1", "t0", "first");
-    ann.watch_turn("s1", "t0");
-    let stuck = ann.stream("s1", "");
-    let mut reader = ann.stream("s1", "");
-    reader.until_completed("t0");
-    // What the kernel, the connection and the ring hold together is less than this.
-    let mut shown = 0;
-    let mut number = 0;
-    let patience = Patience::new(2 * HANG);
-    let is_cut = |stream: &Stream| stream.connection().socket().take_error().unwrap().is_some();
-    while shown < 24 << 20 || !is_cut(&stuck) {
-        assert!(!patience.is_over(), "the stuck watcher is never cut off");
-        number += 1;
-        let turn = format!("t{number}");
-        let words = if shown < 24 << 20 { 20_000 } else { 10 };
-        ann.say("s1", &turn, &format!("/long {words}"));
-        let frames = reader.until_completed(&turn);
-        shown += frames.iter().map(|frame| frame.bytes.len()).sum::<usize>();
-        let last = format!("word{words}");
-        assert!(shown_text(&frames).ends_with(&last), "the reader misses nothing");
-    }
-    // It resumes where it stood, without a gap.
-    let mut stuck = stuck;
-    let mut seen = Vec::new();
-    while let Ok(Some(frame)) = stuck.try_next() {
-        seen.push(frame);
-    }
-    let after = ids(&seen).last().copied().unwrap_or(0);
-    let last = format!("t{number}");
-    let resumed = ann.stream("s1", &format!("?after_seq={after}")).until_completed(&last);
-    let whole = recorded(&ann.stream("s1", "").until_completed(&last));
-    assert!(whole == recorded(&seen) + &recorded(&resumed), "a gap after {after}");
 }
 
 #[test]

@@ -15,7 +15,8 @@ use std::thread;
 use serde_json::{Value, json};
 
 use crate::kit::{
-    Caller, Draw, Frame, Patience, Place, Response, Server, recorded, rest, wait_for,
+    Caller, Draw, Frame, Patience, Place, Response, Server, recorded, rest, seed, variable,
+    wait_for,
 };
 
 const MANIFEST: &str = "\
@@ -97,19 +98,6 @@ fn submission(session: &str, turn: &str, text: &str, queue: bool) -> Value {
         "turn_id": turn,
         "queue": queue,
         "payload": { "type": "client.message", "message": { "role": "user", "content": text } },
-    })
-}
-
-fn variable(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().expect("a number"))
-}
-
-/// A seed of the day's own: of the process, which is good enough.
-fn seed() -> u64 {
-    variable("TURND_TORTURE_SEED").unwrap_or_else(|| {
-        let mut random = [0; 8];
-        getrandom::fill(&mut random).unwrap();
-        u64::from_ne_bytes(random) % 1_000_000_007
     })
 }
 
