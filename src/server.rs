@@ -88,7 +88,12 @@ pub fn open_store(data: &Path) -> Result<Store, ServerError> {
             let address = address.unwrap_or_else(|_| "an unknown address".to_owned());
             Err(ServerError::Held { data: data.to_owned(), address })
         }
-        opened => Ok(opened?),
+        opened => {
+            let store = opened?;
+            // A server that was killed has left its address.
+            drop(fs::remove_file(data.join(ADDRESS_FILE)));
+            Ok(store)
+        }
     }
 }
 
