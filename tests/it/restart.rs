@@ -1,6 +1,8 @@
 //! What a server is worth that is killed, stopped and started again (S39, reliability 3).
 
-use crate::kit::{Frame, Place, Provider, message, recorded, shown_text, wait_for};
+use crate::kit::{
+    Connection, Frame, Place, Provider, Stream, message, recorded, shown_text, wait_for,
+};
 
 /// Attempts follow each other at once.
 const QUICK: &str = "[agent.demo]\nllm = \"demo\"\nmodel = \"demo\"\n\
@@ -268,6 +270,33 @@ fn a_server_that_stops_takes_no_input_and_says_so() {
     call.answer("done");
     let frames = stream.until_completed("t1");
     assert_eq!(frames.last().unwrap().payload()["data"], "done");
+}
+
+#[test]
+fn a_stream_that_is_asked_for_while_the_server_stops_ends_as_well() {
+    let place = Place::new();
+    let server = place.serve();
+    let ann = server.client("ann");
+    for session in ["s1", "s2"] {
+        ann.say(session, "t1", "hello");
+        ann.watch_turn(session, "t1");
+    }
+    server.kill();
+    let server = place.serve();
+    let ann = server.client("ann");
+    // A request that is half sent when the stop begins, for a session that nobody has opened.
+    let request = ann.request("GET", &ann.stream_path("s1", ""), &[], &[]);
+    let (start, end) = request.split_at(request.len() / 2);
+    let mut late = Connection::open(server.address);
+    late.send(start);
+    let mut early = ann.stream("s2", "");
+    early.until_completed("t1");
+    server.terminate();
+    early.rest();
+    let stream = Stream::try_open(late, end).expect("it is answered");
+    let frames = stream.unwrap_or_else(|refused| panic!("{}", refused.text())).rest();
+    assert_eq!(frames.last().unwrap().bytes, ": server shutting down\n\n");
+    assert_eq!(server.exit().code, Some(0));
 }
 
 #[test]

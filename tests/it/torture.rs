@@ -1,4 +1,5 @@
-//! kill -9 at random moments, judged by what the callers remember (reliability 3, 3.2 a).
+//! kill -9 at random moments, also while a server starts, and a stop now and then, judged by what
+//! the callers remember (reliability 3, 3.2 a).
 //!
 //! Everything that a caller was told is kept here, outside the server: each accepted turn, and each
 //! frame under its session and seq. At the end the log must agree with all of it. The page cache
@@ -11,6 +12,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::thread;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -36,7 +38,9 @@ const SUBMITTERS: u64 = 3;
 const READERS: u64 = 3;
 const SESSIONS: u64 = 6;
 /// Longest time from the greeting of a server to its end.
-const MILLIS_PER_ROUND: u64 = 900;
+const ROUND_MILLIS_MAX: u64 = 900;
+/// About the time that a start takes.
+const START_MILLIS_MAX: u64 = 80;
 
 /// By session and id.
 type Turn = (String, String);
@@ -63,6 +67,9 @@ struct Counts {
     frames: u64,
     seen_twice: u64,
     deltas: u64,
+    kills: u64,
+    kills_at_start: u64,
+    stops: u64,
 }
 
 struct World {
@@ -111,6 +118,12 @@ fn nothing_that_was_acknowledged_or_shown_is_lost_by_kills() {
     let world =
         World { oracle: Mutex::default(), turns: AtomicU64::new(0), over: AtomicBool::new(false) };
     for _ in 0..rounds {
+        for _ in 0..draw.below(3) {
+            let start = place.start(&["serve", "--listen", "127.0.0.1:0"]);
+            pass(draw.below(START_MILLIS_MAX));
+            drop(start);
+            world.oracle().counts.kills_at_start += 1;
+        }
         let server = place.serve();
         round(&world, server, &mut draw);
     }
@@ -128,7 +141,7 @@ fn nothing_that_was_acknowledged_or_shown_is_lost_by_kills() {
     let oracle = world.oracle();
     let events: usize = logs.values().map(Vec::len).sum();
     println!(
-        "torture: {rounds} kills, {} sessions, {} turns, {events} events; {:?}",
+        "torture: {} sessions, {} turns, {events} events; {:?}",
         logs.len(),
         oracle.accepted.len(),
         oracle.counts
@@ -148,13 +161,25 @@ fn round(world: &World, server: Server, draw: &mut Draw) {
             let (machine, draw) = (machine.clone(), Draw::new(draw.next()));
             scope.spawn(move || read(world, &machine, draw));
         }
-        let alive = Patience::new(std::time::Duration::from_millis(draw.below(MILLIS_PER_ROUND)));
-        while !alive.is_over() {
-            rest();
+        pass(draw.below(ROUND_MILLIS_MAX));
+        if draw.below(5) == 0 {
+            server.terminate();
+            assert_eq!(server.exit().code, Some(0));
+            world.oracle().counts.stops += 1;
+        } else {
+            server.kill();
+            world.oracle().counts.kills += 1;
         }
-        server.kill();
         world.over.store(true, Ordering::Relaxed);
     });
+}
+
+/// Lets time pass. Only the moment of a kill depends on it, never what is judged.
+fn pass(millis: u64) {
+    let until = Patience::new(Duration::from_millis(millis));
+    while !until.is_over() {
+        rest();
+    }
 }
 
 fn submit(world: &World, machine: &Caller, mut draw: Draw) {
@@ -249,11 +274,14 @@ fn ask_again(world: &World, machine: &Caller, draw: &mut Draw) -> bool {
     true
 }
 
-/// The error is a connection that broke: what became of the request is not known.
+/// The error is a connection that broke or a server that stops: what became of the request is not
+/// known.
 fn post(machine: &Caller, body: &Value) -> io::Result<Response> {
     let headers = [("Content-Type", "application/json")];
     let body = body.to_string();
-    machine.try_send("POST", "/api/machine/sessions/submit", &headers, body.as_bytes())
+    let path = "/api/machine/sessions/submit";
+    let answer = machine.try_send("POST", path, &headers, body.as_bytes())?;
+    if answer.status == 503 { Err(io::Error::other("the server stops")) } else { Ok(answer) }
 }
 
 fn read(world: &World, machine: &Caller, mut draw: Draw) {
@@ -276,6 +304,11 @@ fn read(world: &World, machine: &Caller, mut draw: Draw) {
         let leaves_after = draw.below(60) + last;
         for _ in 0..leaves_after {
             match stream.try_next() {
+                Ok(Some(frame)) if frame.is_comment() => {
+                    assert_eq!(frame.bytes, ": server shutting down\n\n");
+                    assert!(matches!(stream.try_next(), Ok(None) | Err(_)), "that was the end");
+                    return;
+                }
                 Ok(Some(frame)) => see(world, &session, &frame, &mut expected),
                 Ok(None) => panic!("a stream that nothing ends has ended"),
                 Err(_) => return,
