@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc;
@@ -19,6 +20,8 @@ const MAILBOX_MAX: usize = 256;
 pub(super) struct Registry {
     shards: [Mutex<BTreeMap<SessionKey, Entry>>; SHARDS],
     hasher: RandomState,
+    /// The server stops: nobody waits for events any more.
+    closed: AtomicBool,
 }
 
 struct Entry {
@@ -30,7 +33,7 @@ struct Entry {
 impl Default for Registry {
     fn default() -> Self {
         let shards = std::array::from_fn(|_| Mutex::default());
-        Self { shards, hasher: RandomState::new() }
+        Self { shards, hasher: RandomState::new(), closed: AtomicBool::new(false) }
     }
 }
 
@@ -48,9 +51,14 @@ impl Registry {
         mailbox
     }
 
+    /// Makes the feed of a session known. One that comes after the others were closed is closed.
     pub(super) fn set_feed(&self, key: &SessionKey, feed: Arc<Feed>) {
         if let Some(entry) = self.shard(key).get_mut(key) {
-            entry.feed = Some(feed);
+            entry.feed = Some(Arc::clone(&feed));
+        }
+        // `close_feeds` sets this before it takes any lock, so a feed that it missed sees it.
+        if self.closed.load(Ordering::Acquire) {
+            feed.close();
         }
     }
 
@@ -74,7 +82,9 @@ impl Registry {
         self.shard(key).remove(key);
     }
 
+    /// Ends every watcher, now and from now on.
     pub(super) fn close_feeds(&self) {
+        self.closed.store(true, Ordering::Release);
         for shard in &self.shards {
             let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
             for feed in shard.values().filter_map(|entry| entry.feed.as_ref()) {
