@@ -15,10 +15,7 @@ use turnd::time::Timestamp;
 const TURNS: usize = 10_000;
 
 fn key() -> SessionKey {
-    SessionKey {
-        tenant: local_tenant(),
-        session: SessionId::parse("s1").expect("an id"),
-    }
+    SessionKey { tenant: local_tenant(), session: SessionId::parse("s1").expect("an id") }
 }
 
 fn agent() -> AgentConfig {
@@ -34,10 +31,7 @@ fn agent() -> AgentConfig {
 fn submit() -> Command {
     Command::Submit(Box::new(Submission {
         caller: Caller::Frontend,
-        identity: Identity {
-            id: OwnerId::parse("zoe").expect("an owner"),
-            metadata: None,
-        },
+        identity: Identity { id: OwnerId::parse("zoe").expect("an owner"), metadata: None },
         agent_id: AgentId::parse("helper").expect("an id"),
         turn_id: None,
         queue: false,
@@ -55,24 +49,17 @@ fn answer(id: CallId, attempt: u32) -> Command {
         content: Some("It rains, as it does on most days of the year.".to_owned()),
         ..LlmResponse::default()
     };
-    let outcome = ModelOutcome {
-        result: Ok(response),
-        streamed: true,
-    };
-    Command::SettleModelCall {
-        id,
-        attempt,
-        outcome,
-    }
+    let outcome = ModelOutcome { result: Ok(response), streamed: true };
+    Command::SettleModelCall { id, attempt, outcome }
 }
 
 /// One turn: a submit and the answer to its model call.
 fn turn(session: &mut Session, agent: &AgentConfig, now: Timestamp) -> Vec<Event> {
-    let step = session.decide(submit(), agent, now).expect("accepted");
+    let step = session.decide(submit(), Some(agent), now).expect("accepted");
     let mut events = step.events;
     for effect in step.effects {
         if let Effect::CallModel { id, attempt } = effect {
-            let step = session.decide(answer(id, attempt), agent, now);
+            let step = session.decide(answer(id, attempt), Some(agent), now);
             events.extend(step.expect("pending").events);
         }
     }

@@ -15,15 +15,9 @@ pub struct Clock {
 }
 
 impl Clock {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the one place that reads the clocks"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the clocks")]
     pub fn start() -> Self {
-        Self {
-            started: Instant::now(),
-            started_at: wall(),
-        }
+        Self { started: Instant::now(), started_at: wall() }
     }
 
     pub fn now(&self) -> Timestamp {
@@ -37,13 +31,8 @@ impl Clock {
 }
 
 /// What the wall says: the lifetimes of tokens are agreed with others by it.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the one place that reads the clocks"
-)]
+#[expect(clippy::disallowed_methods, reason = "the one place that reads the clocks")]
 pub fn wall() -> Timestamp {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

@@ -104,10 +104,7 @@ pub struct SessionKey {
 impl SessionKey {
     /// The bytes that storage knows the session by. No id holds a NUL, so the pair is unambiguous.
     pub fn to_bytes(&self) -> Arc<[u8]> {
-        [self.tenant.as_str(), "\0", self.session.as_str()]
-            .concat()
-            .into_bytes()
-            .into()
+        [self.tenant.as_str(), "\0", self.session.as_str()].concat().into_bytes().into()
     }
 
     /// The key that `to_bytes` wrote; `None` for any other bytes.
@@ -140,7 +137,7 @@ impl fmt::Display for Seq {
     }
 }
 
-/// A fresh `UUIDv7` at the edge, from the wall clock's milliseconds and ten random bytes.
+/// A session id for a caller who named none, from the time and ten random bytes.
 pub fn mint_session_id(now: Timestamp, random: [u8; 10]) -> SessionId {
     SessionId(uuid_v7(now, &random).into())
 }
@@ -165,11 +162,9 @@ pub fn tool_call_id(reply: &MessageId, index: usize) -> CallId {
         .chain_update([0])
         .chain_update(index.to_be_bytes())
         .finalize();
-    let mut id = String::from("call_");
-    for byte in digest.iter().take(12) {
-        id.push_str(&format!("{byte:02x}"));
-    }
-    CallId(id.into())
+    let digits =
+        digest.iter().take(12).fold(0_u128, |digits, byte| digits << 8 | u128::from(*byte));
+    CallId(format!("call_{digits:024x}").into())
 }
 
 /// As [`derive_message_id`], for a turn that came without an id.

@@ -27,10 +27,8 @@ impl Content {
         match self {
             Self::Text(text) => text.clone(),
             Self::Parts(parts) => {
-                let texts: Vec<&str> = parts
-                    .iter()
-                    .map(|ContentPart::Text { text }| text.as_str())
-                    .collect();
+                let texts: Vec<&str> =
+                    parts.iter().map(|ContentPart::Text { text }| text.as_str()).collect();
                 texts.join("\n\n")
             }
         }
@@ -62,9 +60,7 @@ impl ContentPart {
                 let text = node.required("text", text)?.text(text_bytes_max)?;
                 Ok(Self::Text { text })
             }
-            other => Err(kind.shape(format!(
-                "`{other}` is not a content type that is taken here"
-            ))),
+            other => Err(kind.shape(format!("`{other}` is not a content type that is taken here"))),
         }
     }
 }

@@ -48,10 +48,6 @@ pub struct ErrorInfo {
 
 impl ErrorInfo {
     pub fn new(message: impl Into<String>, code: Option<ErrorCode>) -> Self {
-        Self {
-            message: message.into(),
-            code,
-            detail: None,
-        }
+        Self { message: message.into(), code, detail: None }
     }
 }

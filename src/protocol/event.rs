@@ -1,5 +1,6 @@
 //! Events: the log's record, the stream's payload (interface 2.6, S13, S16).
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -30,6 +31,13 @@ pub struct Event {
 impl Event {
     /// The stored form, which is what every stream sends (S13).
     pub fn encode(&self, session_id: &SessionId) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(512);
+        self.encode_into(session_id, &mut bytes);
+        bytes
+    }
+
+    /// As [`Event::encode`], at the end of `out`.
+    pub fn encode_into(&self, session_id: &SessionId, out: &mut Vec<u8>) {
         #[derive(Serialize)]
         struct Stored<'a> {
             session_id: &'a SessionId,
@@ -46,16 +54,41 @@ impl Event {
             turn_id: self.turn_id.as_ref(),
             payload: &self.payload,
         };
-        let mut bytes = Vec::with_capacity(512);
         // Every field is a string, a number or validated JSON, and a Vec takes any write.
-        let encoded = serde_json::to_writer(&mut bytes, &stored);
+        let encoded = serde_json::to_writer(out, &stored);
         debug_assert!(encoded.is_ok(), "an event always encodes: {encoded:?}");
-        bytes
     }
 
     /// Reads what [`Event::encode`] wrote.
     pub fn decode(bytes: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(bytes)
+    }
+}
+
+/// What a stream needs to know of a stored event without reading all of it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Envelope<'a> {
+    #[serde(borrow)]
+    pub turn_id: Option<Cow<'a, str>>,
+    #[serde(borrow, rename = "payload")]
+    kind: Kind<'a>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+struct Kind<'a> {
+    #[serde(borrow, rename = "type")]
+    name: Cow<'a, str>,
+}
+
+impl<'a> Envelope<'a> {
+    /// Reads the outside of what [`Event::encode`] wrote.
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice(bytes)
+    }
+
+    /// The event type.
+    pub fn kind(&self) -> &str {
+        &self.kind.name
     }
 }
 

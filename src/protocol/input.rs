@@ -55,12 +55,8 @@ impl Submit {
         let input = body.required("input", input)?;
         let [agent_id, turn_id, queue] = input.fields(["agent_id", "turn_id", "queue"])?;
         Ok(Self {
-            session_id: session_id
-                .map(|id| id.parse(SessionId::parse))
-                .transpose()?,
-            agent_id: input
-                .required("agent_id", agent_id)?
-                .parse(AgentId::parse)?,
+            session_id: session_id.map(|id| id.parse(SessionId::parse)).transpose()?,
+            agent_id: input.required("agent_id", agent_id)?.parse(AgentId::parse)?,
             turn_id: turn_id.map(|id| id.parse(TurnId::parse)).transpose()?,
             queue: queue.map_or(Ok(false), |queue| queue.bool())?,
             input: Input::read(&input, text_bytes_max)?,
@@ -72,19 +68,11 @@ impl Submit {
         body: &Node<'_>,
         text_bytes_max: usize,
     ) -> Result<(Self, Identity), DecodeError> {
-        let [agent_id, identity, session_id, turn_id, queue, payload] = body.fields([
-            "agent_id",
-            "identity",
-            "session_id",
-            "turn_id",
-            "queue",
-            "payload",
-        ])?;
+        let [agent_id, identity, session_id, turn_id, queue, payload] =
+            body.fields(["agent_id", "identity", "session_id", "turn_id", "queue", "payload"])?;
         let submit = Self {
             agent_id: body.required("agent_id", agent_id)?.parse(AgentId::parse)?,
-            session_id: session_id
-                .map(|id| id.parse(SessionId::parse))
-                .transpose()?,
+            session_id: session_id.map(|id| id.parse(SessionId::parse)).transpose()?,
             turn_id: turn_id.map(|id| id.parse(TurnId::parse)).transpose()?,
             queue: queue.map_or(Ok(false), |queue| queue.bool())?,
             input: Input::read(&body.required("payload", payload)?, text_bytes_max)?,
@@ -113,9 +101,7 @@ impl Identity {
         let [id, metadata] = node.fields(["id", "metadata"])?;
         Ok(Self {
             id: node.required("id", id)?.parse(OwnerId::parse)?,
-            metadata: metadata
-                .map(|metadata| read_metadata(&metadata))
-                .transpose()?,
+            metadata: metadata.map(|metadata| read_metadata(&metadata)).transpose()?,
         })
     }
 }

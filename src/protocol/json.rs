@@ -34,9 +34,7 @@ impl Json {
 
     /// The text of a value of our own.
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Option<Self> {
-        serde_json::value::to_raw_value(value)
-            .ok()
-            .map(|raw| Self(raw.into()))
+        serde_json::value::to_raw_value(value).ok().map(|raw| Self(raw.into()))
     }
 
     pub fn text(&self) -> &str {
@@ -51,6 +49,23 @@ impl PartialEq for Json {
 }
 
 impl Eq for Json {}
+
+/// Bytes that `value` takes as JSON, without writing them anywhere.
+pub fn encoded_len<T: Serialize + ?Sized>(value: &T) -> usize {
+    struct Counter(usize);
+    impl std::io::Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 = self.0.saturating_add(bytes.len());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counter = Counter(0);
+    serde_json::to_writer(&mut counter, value).map_or(usize::MAX, |()| counter.0)
+}
 
 /// Why a body is not what its endpoint takes. `Display` is safe to send back.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -79,33 +94,20 @@ pub fn decode<T>(
     let mut scratch = text.to_vec();
     let tape = BUFFERS.with_borrow_mut(|(depth, buffers)| {
         if *depth != depth_max {
-            (*depth, *buffers) = (
-                depth_max,
-                simd_json::Buffers::with_max_depth(4096, depth_max),
-            );
+            (*depth, *buffers) = (depth_max, simd_json::Buffers::with_max_depth(4096, depth_max));
         }
         simd_json::to_tape_with_buffers(&mut scratch, buffers)
     });
     if let Ok(tape) = tape {
-        return walk(&Node {
-            source: text,
-            nodes: &tape.0,
-            path: Path::Root,
-        });
+        return walk(&Node { source: text, nodes: &tape.0, path: Path::Root });
     }
     let value: serde_json::Value =
         serde_json::from_slice(text).map_err(|error| DecodeError::Malformed(error.to_string()))?;
     let mut nodes = Vec::new();
     if !push(&value, depth_max, &mut nodes) {
-        return Err(DecodeError::Malformed(format!(
-            "nested deeper than {depth_max} levels"
-        )));
+        return Err(DecodeError::Malformed(format!("nested deeper than {depth_max} levels")));
     }
-    walk(&Node {
-        source: text,
-        nodes: &nodes,
-        path: Path::Root,
-    })
+    walk(&Node { source: text, nodes: &nodes, path: Path::Root })
 }
 
 /// Lays `value` out as a tape; false when it is nested deeper than `depth_left`.
@@ -120,35 +122,20 @@ fn push<'v>(
     match value {
         Value::Null => nodes.push(Tape::Static(StaticNode::Null)),
         Value::Bool(value) => nodes.push(Tape::Static(StaticNode::Bool(*value))),
-        Value::Number(number) => {
-            nodes.push(Tape::Static(match (number.as_u64(), number.as_i64()) {
-                (Some(value), _) => StaticNode::U64(value),
-                (None, Some(value)) => StaticNode::I64(value),
-                (None, None) => StaticNode::F64(number.as_f64().unwrap_or(f64::MAX)),
-            }))
-        }
+        Value::Number(number) => nodes.push(Tape::Static(scalar(number))),
         Value::String(text) => nodes.push(Tape::String(text)),
         Value::Array(items) => {
-            nodes.push(Tape::Array {
-                len: items.len(),
-                count: 0,
-            });
+            nodes.push(Tape::Array { len: items.len(), count: 0 });
             if depth_left == 0 || !items.iter().all(|item| push(item, depth_left - 1, nodes)) {
                 return false;
             }
             let count = nodes.len() - at - 1;
             if let Some(head) = nodes.get_mut(at) {
-                *head = Tape::Array {
-                    len: items.len(),
-                    count,
-                };
+                *head = Tape::Array { len: items.len(), count };
             }
         }
         Value::Object(members) => {
-            nodes.push(Tape::Object {
-                len: members.len(),
-                count: 0,
-            });
+            nodes.push(Tape::Object { len: members.len(), count: 0 });
             if depth_left == 0 {
                 return false;
             }
@@ -160,14 +147,19 @@ fn push<'v>(
             }
             let count = nodes.len() - at - 1;
             if let Some(head) = nodes.get_mut(at) {
-                *head = Tape::Object {
-                    len: members.len(),
-                    count,
-                };
+                *head = Tape::Object { len: members.len(), count };
             }
         }
     }
     true
+}
+
+fn scalar(number: &serde_json::Number) -> StaticNode {
+    match (number.as_u64(), number.as_i64()) {
+        (Some(value), _) => StaticNode::U64(value),
+        (None, Some(value)) => StaticNode::I64(value),
+        (None, None) => StaticNode::F64(number.as_f64().unwrap_or(f64::MAX)),
+    }
 }
 
 /// Where a value stands in its document.
@@ -200,18 +192,12 @@ pub struct Node<'a> {
 impl Node<'_> {
     /// Nothing of the document is of the right shape at this place (422).
     pub fn shape(&self, problem: impl Into<String>) -> DecodeError {
-        DecodeError::Shape {
-            path: self.path.to_string(),
-            problem: problem.into(),
-        }
+        DecodeError::Shape { path: self.path.to_string(), problem: problem.into() }
     }
 
     /// The shape is right but the value is not (400).
     pub fn range(&self, problem: impl fmt::Display) -> DecodeError {
-        DecodeError::Range {
-            path: self.path.to_string(),
-            problem: problem.to_string(),
-        }
+        DecodeError::Range { path: self.path.to_string(), problem: problem.to_string() }
     }
 
     /// The named members of an object, in the order asked; a member that is null counts as absent.
@@ -251,14 +237,7 @@ impl Node<'_> {
             };
             let (nodes, after) = split_value(after);
             rest = after;
-            visit(
-                key,
-                Node {
-                    source: self.source,
-                    nodes,
-                    path: Path::Field(&self.path, key),
-                },
-            )?;
+            visit(key, Node { source: self.source, nodes, path: Path::Field(&self.path, key) })?;
         }
         Ok(())
     }
@@ -285,11 +264,7 @@ impl Node<'_> {
         for index in 0..*len {
             let (nodes, after) = split_value(rest);
             rest = after;
-            items.push(Node {
-                source: self.source,
-                nodes,
-                path: Path::Item(&self.path, index),
-            });
+            items.push(Node { source: self.source, nodes, path: Path::Item(&self.path, index) });
         }
         Ok(items)
     }
@@ -307,10 +282,7 @@ impl Node<'_> {
     }
 
     pub fn is_null(&self) -> bool {
-        matches!(
-            self.nodes.first(),
-            Some(simd_json::Node::Static(StaticNode::Null))
-        )
+        matches!(self.nodes.first(), Some(simd_json::Node::Static(StaticNode::Null)))
     }
 
     pub fn is_array(&self) -> bool {

@@ -87,9 +87,7 @@ impl Message {
         Ok(Self {
             id: id.map(|id| id.parse(MessageId::parse)).transpose()?,
             role,
-            content: content
-                .map(|content| Content::read(&content, text_bytes_max))
-                .transpose()?,
+            content: content.map(|content| Content::read(&content, text_bytes_max)).transpose()?,
             tool_calls: Vec::new(),
             tool_call_id: tool_call_id.map(|id| id.parse(CallId::parse)).transpose()?,
             name: name.map(|name| name.text(NAME_BYTES_MAX)).transpose()?,

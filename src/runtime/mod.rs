@@ -1,1 +1,13 @@
-//! (being written)
+//! The shell around the core: one actor per session that makes events durable before it shows them,
+//! answers, and acts.
+
+mod actor;
+mod dispatch;
+mod engine;
+mod feed;
+mod recovery;
+mod registry;
+mod tail;
+
+pub use engine::{Accepted, Engine, EngineError, Reader, WatchRequest};
+pub use tail::{End, Tail};

@@ -28,12 +28,7 @@ pub(super) enum Phase {
 
 impl Call {
     pub(super) fn new(request: LlmCallRequested) -> Self {
-        Self {
-            request,
-            attempt: 0,
-            phase: Phase::Requested,
-            streamed_before: false,
-        }
+        Self { request, attempt: 0, phase: Phase::Requested, streamed_before: false }
     }
 
     pub(super) fn is_running(&self, attempt: u32) -> bool {
@@ -66,9 +61,7 @@ pub(super) fn backoff(policy: &RetryPolicy, id: &CallId, attempt: u32) -> Durati
 
 /// From 0 to 1, evenly spread over calls and attempts.
 fn jitter(id: &CallId, attempt: u32) -> f64 {
-    let digest = Sha256::new()
-        .chain_update(id.as_str())
-        .chain_update(attempt.to_be_bytes())
-        .finalize();
+    let digest =
+        Sha256::new().chain_update(id.as_str()).chain_update(attempt.to_be_bytes()).finalize();
     digest.first().map_or(0.0, |byte| f64::from(*byte) / 255.0)
 }

@@ -20,11 +20,7 @@ pub enum Command {
     /// A caller's input; creates the session where it does not exist (S3).
     Submit(Box<Submission>),
     /// An executor's answer to one attempt of a model call.
-    SettleModelCall {
-        id: CallId,
-        attempt: u32,
-        outcome: ModelOutcome,
-    },
+    SettleModelCall { id: CallId, attempt: u32, outcome: ModelOutcome },
     /// A deadline or a retry may be due. `streamed` names the calls whose running attempt has shown
     /// output.
     Wake { streamed: Vec<CallId> },

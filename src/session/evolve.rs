@@ -22,13 +22,11 @@ impl Session {
             }
             Payload::MessageNew(MessageNew { message, parent_id }) => {
                 if let Some(id) = &message.id {
-                    self.tree
-                        .add(id.clone(), parent_id.as_ref(), message.clone());
+                    self.tree.add(id.clone(), parent_id.as_ref(), message.clone());
                 }
             }
             Payload::TurnQueued(queued) => {
-                self.turns
-                    .insert(queued.turn_id.clone(), TurnRecord::Queued);
+                self.turns.insert(queued.turn_id.clone(), TurnRecord::Queued);
                 self.queue.push_back(queued.clone());
             }
             Payload::TurnStarted(started) => self.turn_started(started),
@@ -51,8 +49,7 @@ impl Session {
     }
 
     fn turn_started(&mut self, started: &TurnStarted) {
-        self.queue
-            .retain(|queued| queued.turn_id != started.turn_id);
+        self.queue.retain(|queued| queued.turn_id != started.turn_id);
         let record = TurnRecord::Running { started: self.seq };
         self.turns.insert(started.turn_id.clone(), record);
         self.turn = Some(Turn::new(started.turn_id.clone()));
@@ -65,10 +62,7 @@ impl Session {
                 TurnRecord::Running { started } | TurnRecord::Completed { started, .. } => started,
                 TurnRecord::Queued => completed_at,
             };
-            *record = TurnRecord::Completed {
-                started,
-                completed: completed_at,
-            };
+            *record = TurnRecord::Completed { started, completed: completed_at };
         }
         self.turn = None;
     }
@@ -77,17 +71,14 @@ impl Session {
         if let Some(turn) = &mut self.turn {
             turn.model_calls += 1;
             turn.stream = Some(request.stream);
-            turn.calls
-                .insert(request.id.clone(), Call::new(request.clone()));
+            turn.calls.insert(request.id.clone(), Call::new(request.clone()));
         }
     }
 
     fn call_dispatched(&mut self, dispatched: &CallDispatched) {
         if let Some(call) = self.call_mut(&dispatched.id) {
             call.attempt = dispatched.attempt;
-            call.phase = Phase::Running {
-                deadline: dispatched.deadline,
-            };
+            call.phase = Phase::Running { deadline: dispatched.deadline };
         }
     }
 

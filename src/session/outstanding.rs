@@ -11,10 +11,7 @@ impl Session {
     pub fn outstanding(&self) -> Vec<Effect> {
         self.calls()
             .filter(|call| matches!(call.phase, Phase::Running { .. }))
-            .map(|call| Effect::CallModel {
-                id: call.request.id.clone(),
-                attempt: call.attempt,
-            })
+            .map(|call| Effect::CallModel { id: call.request.id.clone(), attempt: call.attempt })
             .collect()
     }
 

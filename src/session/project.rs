@@ -9,11 +9,9 @@ impl Session {
     /// The session as its client reads it; none when it never received input.
     pub fn view(&self) -> Option<SessionView> {
         let origin = self.origin.as_ref()?;
-        let node =
-            |(parent, message): (Option<&crate::ids::MessageId>, &std::sync::Arc<_>)| NodeView {
-                parent_id: parent.cloned(),
-                message: std::sync::Arc::clone(message),
-            };
+        let node = |(parent, message): (Option<&crate::ids::MessageId>, &std::sync::Arc<_>)| {
+            NodeView { parent_id: parent.cloned(), message: std::sync::Arc::clone(message) }
+        };
         Some(SessionView {
             session_id: self.key.session.clone(),
             agent_id: origin.agent_id.clone(),

@@ -10,6 +10,9 @@ pub enum Rejection {
     /// The session runs with another agent (S18).
     #[error("agent mismatch: this session runs `{0}`")]
     AgentMismatch(AgentId),
+    /// No agent of that name is declared.
+    #[error("unknown agent `{0}`")]
+    UnknownAgent(AgentId),
     /// One turn at a time (S17).
     #[error("turn_already_active")]
     TurnAlreadyActive { turn_id: TurnId },
@@ -18,10 +21,7 @@ pub enum Rejection {
     QueueFull,
     /// The input says something that this session cannot take.
     #[error("`{path}` {problem}")]
-    Invalid {
-        path: &'static str,
-        problem: &'static str,
-    },
+    Invalid { path: &'static str, problem: &'static str },
     /// The attempt is not the one that is out, or the call has ended (S38).
     #[error("effect is not pending")]
     NotPending,

@@ -70,9 +70,11 @@ impl Session {
         self.origin.as_ref().map(|origin| &origin.agent_id)
     }
 
+    pub fn running_turn(&self) -> Option<&TurnId> {
+        self.turn.as_ref().map(|turn| &turn.id)
+    }
+
     pub fn is_owned_by(&self, owner: &crate::ids::OwnerId) -> bool {
-        self.origin
-            .as_ref()
-            .is_some_and(|origin| origin.identity.id == *owner)
+        self.origin.as_ref().is_some_and(|origin| origin.identity.id == *owner)
     }
 }

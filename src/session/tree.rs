@@ -27,9 +27,7 @@ impl Tree {
     }
 
     pub(super) fn head(&self) -> Option<&MessageId> {
-        self.head
-            .and_then(|at| self.nodes.get(at))
-            .map(|node| &node.id)
+        self.head.and_then(|at| self.nodes.get(at)).map(|node| &node.id)
     }
 
     /// Records `message` below `parent` and moves the head to it.
@@ -37,11 +35,7 @@ impl Tree {
         let parent = parent.and_then(|id| self.index.get(id)).copied();
         self.head = Some(self.nodes.len());
         self.index.insert(id.clone(), self.nodes.len());
-        self.nodes.push(Node {
-            id,
-            message,
-            parent,
-        });
+        self.nodes.push(Node { id, message, parent });
     }
 
     /// The messages from the root to `id`.
@@ -67,10 +61,7 @@ impl Tree {
     /// Every node with the id of its parent, in the order of recording.
     pub(super) fn nodes(&self) -> impl Iterator<Item = (Option<&MessageId>, &Arc<Message>)> {
         self.nodes.iter().map(|node| {
-            let parent = node
-                .parent
-                .and_then(|at| self.nodes.get(at))
-                .map(|node| &node.id);
+            let parent = node.parent.and_then(|at| self.nodes.get(at)).map(|node| &node.id);
             (parent, &node.message)
         })
     }

@@ -19,8 +19,5 @@ fn a_time_is_written_with_milliseconds_and_z() {
 fn arithmetic_saturates() {
     let end = Timestamp::from_millis(i64::MAX);
     assert_eq!(end.plus(Duration::MAX), end);
-    assert_eq!(
-        Timestamp::from_millis(5).since(Timestamp::from_millis(9)),
-        Duration::ZERO
-    );
+    assert_eq!(Timestamp::from_millis(5).since(Timestamp::from_millis(9)), Duration::ZERO);
 }

@@ -36,11 +36,7 @@ pub struct Head {
 impl Append {
     /// Bytes of the append, near enough to bound queues and the journal by.
     pub(crate) fn bytes(&self) -> u64 {
-        let events: usize = self
-            .events
-            .iter()
-            .map(|event| event.len() + RECORD_BYTES)
-            .sum();
+        let events: usize = self.events.iter().map(|event| event.len() + RECORD_BYTES).sum();
         (run_overhead(&self.key, &self.head.summary) + events) as u64
     }
 
@@ -49,10 +45,7 @@ impl Append {
         check_size("a key", self.key.len() as u64, KEY_BYTES_MAX as u64)?;
         check_size("an append", self.bytes(), bytes_max)?;
         if self.first_seq == 0 {
-            return Err(Error::Conflict {
-                expected: 1,
-                got: 0,
-            });
+            return Err(Error::Conflict { expected: 1, got: 0 });
         }
         Ok(())
     }
@@ -60,17 +53,13 @@ impl Append {
 
 pub(crate) fn check_size(what: &'static str, bytes: u64, bytes_max: u64) -> Result<(), Error> {
     if bytes > bytes_max {
-        return Err(Error::TooLarge {
-            what,
-            bytes,
-            bytes_max,
-        });
+        return Err(Error::TooLarge { what, bytes, bytes_max });
     }
     Ok(())
 }
 
-/// Packs appends into rows of at most [`ROW_BYTES_MAX`]; an event larger than that has a row of its own. The last run
-/// of each append carries its head.
+/// Packs appends into rows of at most [`ROW_BYTES_MAX`]; an event larger than that has a row of its
+/// own. The last run of each append carries its head.
 pub(crate) fn pack(appends: &[Append]) -> Vec<Vec<NewRun<'_>>> {
     let mut packer = Packer::default();
     for append in appends {
@@ -94,18 +83,12 @@ impl<'a> Packer<'a> {
         loop {
             let fitting = self.fitting(overhead, events);
             let (taken, rest) = events.split_at(fitting);
-            let head = rest.is_empty().then_some(NewHead {
-                summary: &append.head.summary,
-                owes: append.head.owes,
-            });
+            let head = rest
+                .is_empty()
+                .then_some(NewHead { summary: &append.head.summary, owes: append.head.owes });
             let taken_bytes: usize = taken.iter().map(|event| RECORD_BYTES + event.len()).sum();
             self.bytes += overhead + taken_bytes;
-            self.row.push(NewRun {
-                key: &append.key,
-                first_seq,
-                events: taken,
-                head,
-            });
+            self.row.push(NewRun { key: &append.key, first_seq, events: taken, head });
             if rest.is_empty() {
                 return;
             }
@@ -115,7 +98,8 @@ impl<'a> Packer<'a> {
         }
     }
 
-    /// How many of `events` go into the row at hand, after ending it if it has no room for the first.
+    /// How many of `events` go into the row at hand, after ending it if it has no room for the
+    /// first.
     fn fitting(&mut self, overhead: usize, events: &[Bytes]) -> usize {
         let first = events.first().map_or(0, |event| RECORD_BYTES + event.len());
         if self.bytes + overhead + first > ROW_BYTES_MAX {

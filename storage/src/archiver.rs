@@ -1,8 +1,9 @@
-//! The archive's writer: one thread that moves the journal into segments, in small steps, and writes documents.
+//! The archive's writer: one thread that moves the journal into segments, in small steps, and
+//! writes documents.
 //!
-//! A step is one transaction of the archive. Only after it is durable is the journal's writer told, which takes the
-//! rows out with one of its next commits. A crash between the two repeats the step, and a repeated step changes
-//! nothing: it goes on after the last archived seq of each key.
+//! A step is one transaction of the archive. Only after it is durable is the journal's writer told,
+//! which takes the rows out with one of its next commits. A crash between the two repeats the step,
+//! and a repeated step changes nothing: it goes on after the last archived seq of each key.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,7 +19,8 @@ use crate::shared::{DocumentJob, Reply, Shared, Work, panic_text};
 use crate::tables::ROWS;
 use crate::writer::Job;
 
-/// Bytes of rows in one step: enough that a busy key's runs are gathered, small enough for a few ten milliseconds.
+/// Bytes of rows in one step: enough that a busy key's runs are gathered, small enough for a few
+/// ten milliseconds.
 const STEP_BYTES: usize = 4 << 20;
 
 /// Runs the archiver until the store closes or fails.
@@ -35,10 +37,7 @@ pub(crate) fn run(shared: Arc<Shared>, journal_jobs: mpsc::Sender<Job>) {
     let failure = match outcome {
         Ok(Ok(())) => None,
         Ok(Err(error)) => Some(format!("a commit of the archive failed: {}", chain(&error))),
-        Err(panic) => Some(format!(
-            "the archive's writer panicked: {}",
-            panic_text(&*panic)
-        )),
+        Err(panic) => Some(format!("the archive's writer panicked: {}", panic_text(&*panic))),
     };
     if let Some(reason) = failure {
         archiver.shared.fail(&reason);
@@ -86,8 +85,7 @@ impl Archiver {
             self.target = self.target.max(last_row);
         }
         let target = self.target;
-        self.settles
-            .extend(work.settles.into_iter().map(|reply| (target, reply)));
+        self.settles.extend(work.settles.into_iter().map(|reply| (target, reply)));
     }
 
     fn answer_settles(&mut self) {
@@ -105,9 +103,7 @@ impl Archiver {
         }
         if let Some(reason) = self.shared.failed() {
             for job in self.documents.drain(..) {
-                let _ = job.reply.send(Err(Error::Poisoned {
-                    reason: Arc::clone(&reason),
-                }));
+                let _ = job.reply.send(Err(Error::Poisoned { reason: Arc::clone(&reason) }));
             }
             return Ok(());
         }
@@ -149,7 +145,8 @@ impl Archiver {
         Ok(())
     }
 
-    /// Copies the next rows out of the journal: its read transaction must not last, or its file grows.
+    /// Copies the next rows out of the journal: its read transaction must not last, or its file
+    /// grows.
     fn read_rows(&self) -> Result<Vec<StoredRow>, Error> {
         let read = || -> Result<_, redb::Error> {
             let mut rows = Vec::new();
@@ -161,17 +158,15 @@ impl Archiver {
                 if bytes > STEP_BYTES && !rows.is_empty() {
                     break;
                 }
-                rows.push(StoredRow {
-                    row: row.value(),
-                    bytes: value.value().to_vec(),
-                });
+                rows.push(StoredRow { row: row.value(), bytes: value.value().to_vec() });
             }
             Ok(rows)
         };
         read().map_err(|source| Error::database("read the journal", source))
     }
 
-    /// One durable transaction of the archive. Quick repair, because the file is too large to be walked after a crash.
+    /// One durable transaction of the archive. Quick repair, because the file is too large to be
+    /// walked after a crash.
     fn write(
         &self,
         change: impl FnOnce(&WriteTransaction) -> Result<(), redb::Error>,

@@ -2,35 +2,27 @@
 
 use bytes::{BufMut, Bytes};
 use crc32fast::Hasher;
-use redb::{Database, ReadableDatabase, ReadableTable, WriteTransaction};
+use redb::{Database, ReadableDatabase, WriteTransaction};
 
 use crate::error::Error;
 use crate::tables::DOCUMENTS;
 
-/// The largest document. Larger values belong into files: redb rounds them up to a power of two of pages.
+/// The largest document. Larger values belong into files: redb rounds them up to a power of two of
+/// pages.
 pub const DOCUMENT_BYTES_MAX: usize = 1 << 20;
 
 pub(crate) fn get(archive: &Database, name: &str) -> Result<Option<Bytes>, Error> {
     let read = || -> Result<_, redb::Error> {
-        let bytes = archive
-            .begin_read()?
-            .open_table(DOCUMENTS)?
-            .get_owned(name)?;
+        let bytes = archive.begin_read()?.open_table(DOCUMENTS)?.get_owned(name)?;
         Ok(bytes.map(|bytes| decode(name, bytes.value())))
     };
-    read()
-        .map_err(|source| Error::database("read a document", source))?
-        .transpose()
+    read().map_err(|source| Error::database("read a document", source))?.transpose()
 }
 
 pub(crate) fn list(archive: &Database, prefix: &str) -> Result<Vec<(String, Bytes)>, Error> {
     let read = || -> Result<_, redb::Error> {
         let mut found = Vec::new();
-        for entry in archive
-            .begin_read()?
-            .open_table(DOCUMENTS)?
-            .range_owned(prefix..)?
-        {
+        for entry in archive.begin_read()?.open_table(DOCUMENTS)?.range_owned(prefix..)? {
             let (name, bytes) = entry?;
             if !name.value().starts_with(prefix) {
                 break;
@@ -70,10 +62,7 @@ fn decode(name: &str, bytes: &[u8]) -> Result<Bytes, Error> {
         Some((stored, body)) if u32::from_le_bytes(*stored) == checksum(name, body) => {
             Ok(Bytes::copy_from_slice(body))
         }
-        Some(_) | None => Err(Error::damaged(
-            name.as_bytes(),
-            "it does not match its checksum",
-        )),
+        Some(_) | None => Err(Error::damaged(name.as_bytes(), "it does not match its checksum")),
     }
 }
 

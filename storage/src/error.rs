@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 /// A failure of the store.
 ///
-/// Only [`Error::Unknown`] and [`Error::Poisoned`] leave the outcome of a write open; every other error of a write
-/// means that nothing was written.
+/// Only [`Error::Unknown`] and [`Error::Poisoned`] leave the outcome of a write open; every other
+/// error of a write means that nothing was written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Another process (or another [`crate::Store`] of this one) holds the directory.
@@ -19,11 +19,7 @@ pub enum Error {
         "the data directory {} has storage format {found}, this program reads format {supported}",
         dir.display()
     )]
-    Format {
-        dir: PathBuf,
-        found: String,
-        supported: String,
-    },
+    Format { dir: PathBuf, found: String, supported: String },
 
     /// A file that belongs to an existing store is not there. Nothing was changed.
     #[error("the file {} is missing from an existing data directory", path.display())]
@@ -31,18 +27,11 @@ pub enum Error {
 
     /// A file or directory could not be created, read, or synced.
     #[error("cannot {action} {}", path.display())]
-    File {
-        action: &'static str,
-        path: PathBuf,
-        source: io::Error,
-    },
+    File { action: &'static str, path: PathBuf, source: io::Error },
 
     /// The database library could not open or read a file.
     #[error("cannot {action}")]
-    Database {
-        action: &'static str,
-        source: Box<redb::Error>,
-    },
+    Database { action: &'static str, source: Box<redb::Error> },
 
     /// The append does not continue its key's log. Nothing was written.
     #[error("an append must start at seq {expected}, not {got}")]
@@ -50,18 +39,15 @@ pub enum Error {
 
     /// A key, an append or a document is larger than the store takes. Nothing was written.
     #[error("{what} of {bytes} bytes is larger than the {bytes_max} bytes allowed")]
-    TooLarge {
-        what: &'static str,
-        bytes: u64,
-        bytes_max: u64,
-    },
+    TooLarge { what: &'static str, bytes: u64, bytes_max: u64 },
 
-    /// The journal is full and the archive has not caught up in time. Nothing was written; try again later.
+    /// The journal is full and the archive has not caught up in time. Nothing was written; try
+    /// again later.
     #[error("the journal is full")]
     Full,
 
-    /// Stored bytes of this key (or document, or file) do not match their checksum or leave a gap. Other keys are
-    /// not affected.
+    /// Stored bytes of this key (or document, or file) do not match their checksum or leave a gap.
+    /// Other keys are not affected.
     #[error("stored data of {} is damaged: {what}", name.escape_ascii())]
     Damaged { name: Arc<[u8]>, what: &'static str },
 
@@ -69,8 +55,8 @@ pub enum Error {
     #[error("the outcome of the write is unknown: {reason}")]
     Unknown { reason: Arc<str> },
 
-    /// An earlier write failed: this store takes no more writes, and the process must exit. Nothing of this write
-    /// was started.
+    /// An earlier write failed: this store takes no more writes, and the process must exit. Nothing
+    /// of this write was started.
     #[error("storage has failed: {reason}")]
     Poisoned { reason: Arc<str> },
 
@@ -81,17 +67,11 @@ pub enum Error {
 
 impl Error {
     pub(crate) fn database(action: &'static str, source: impl Into<redb::Error>) -> Self {
-        Self::Database {
-            action,
-            source: Box::new(source.into()),
-        }
+        Self::Database { action, source: Box::new(source.into()) }
     }
 
     pub(crate) fn damaged(name: &[u8], what: &'static str) -> Self {
-        Self::Damaged {
-            name: name.into(),
-            what,
-        }
+        Self::Damaged { name: name.into(), what }
     }
 }
 

@@ -9,6 +9,7 @@ use redb::{Builder, Database};
 
 use crate::error::Error;
 use crate::options::Options;
+use crate::shared::guarded;
 
 /// The version of everything `FORMAT.md` describes.
 const FORMAT: &str = "1";
@@ -37,20 +38,12 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Files, Error> {
     if !complete {
         write_format(dir)?;
     }
-    Ok(Files {
-        journal,
-        archive,
-        lock,
-    })
+    Ok(Files { journal, archive, lock })
 }
 
 fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.to_owned();
-    move |source| Error::File {
-        action,
-        path,
-        source,
-    }
+    move |source| Error::File { action, path, source }
 }
 
 fn create_directory(dir: &Path) -> Result<(), Error> {
@@ -83,9 +76,7 @@ fn lock(dir: &Path) -> Result<File, Error> {
     let file = file.map_err(failed("open", &path))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(Error::Locked {
-            dir: dir.to_owned(),
-        }),
+        Err(TryLockError::WouldBlock) => Err(Error::Locked { dir: dir.to_owned() }),
         Err(TryLockError::Error(source)) => Err(failed("lock", &path)(source)),
     }
 }
@@ -137,16 +128,15 @@ fn database(dir: &Path, name: &str, cache_bytes: usize, complete: bool) -> Resul
         create_database(&path)?;
         sync_directory(dir)?;
     }
-    match Builder::new().set_cache_size(cache_bytes).open(&path) {
+    guarded(name.as_bytes(), || match Builder::new().set_cache_size(cache_bytes).open(&path) {
         Ok(database) => Ok(database),
-        Err(redb::DatabaseError::DatabaseAlreadyOpen) => Err(Error::Locked {
-            dir: dir.to_owned(),
-        }),
+        Err(redb::DatabaseError::DatabaseAlreadyOpen) => Err(Error::Locked { dir: dir.to_owned() }),
         Err(error) => Err(Error::database("open the database", error)),
-    }
+    })
 }
 
-/// Creates an empty database under another name first: one that a crash cut short could not be opened again.
+/// Creates an empty database under another name first: one that a crash cut short could not be
+/// opened again.
 fn create_database(path: &Path) -> Result<(), Error> {
     let temporary = new_name(path);
     let file = private_file().create(true).truncate(true).open(&temporary);

@@ -1,4 +1,5 @@
-//! What the journal holds, in memory: where each key's runs are. Bounded by the journal; cold keys are not in it.
+//! What the journal holds, in memory: where each key's runs are. Bounded by the journal; cold keys
+//! are not in it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -44,9 +45,9 @@ struct Row {
     keys: Vec<Arc<[u8]>>,
 }
 
-/// The index. Only the journal's writer changes it: it adds rows after their commit, and takes them out before the
-/// commit that removes them, so that a reader who looks here and then begins a read of the journal under the same
-/// lock finds every run.
+/// The index. Only the journal's writer changes it: it adds rows after their commit, and takes them
+/// out before the commit that removes them, so that a reader who looks here and then begins a read
+/// of the journal under the same lock finds every run.
 #[derive(Default)]
 pub(crate) struct Index {
     keys: BTreeMap<Arc<[u8]>, KeyRuns>,
@@ -61,9 +62,7 @@ impl Index {
         let mut index = Self::default();
         index.load_quarantine(archive)?;
         let scan = |source| Error::database("scan the journal", source);
-        let txn = journal
-            .begin_read()
-            .map_err(|error| scan(redb::Error::from(error)))?;
+        let txn = journal.begin_read().map_err(|error| scan(redb::Error::from(error)))?;
         let table = txn.open_table(ROWS).map_err(|error| scan(error.into()))?;
         for entry in table.iter().map_err(|error| scan(error.into()))? {
             let (row, bytes) = entry.map_err(|error| scan(error.into()))?;
@@ -75,10 +74,9 @@ impl Index {
     fn load_quarantine(&mut self, archive: &Database) -> Result<(), Error> {
         let mut load = || -> Result<(), redb::Error> {
             for entry in archive.begin_read()?.open_table(QUARANTINE)?.iter()? {
-                let (_, bytes) = entry?;
-                if let Some((hash, _)) = bytes.value().split_first_chunk() {
-                    self.damaged.insert(u32::from_le_bytes(*hash));
-                }
+                let (id, _) = entry?;
+                let (key_hash, _, _) = id.value();
+                self.damaged.insert(key_hash);
             }
             Ok(())
         };
@@ -98,9 +96,7 @@ impl Index {
                     };
                     self.add_run(run.key, at, run.head.map(|head| head.owes));
                 }
-                Found::Damaged {
-                    offset, key_hash, ..
-                } => {
+                Found::Damaged { offset, key_hash, .. } => {
                     tracing::error!(row, offset, key_hash, "a run of the journal is damaged");
                     self.damaged.insert(key_hash);
                 }
@@ -111,13 +107,7 @@ impl Index {
 
     pub(crate) fn begin_row(&mut self, row: u64, bytes: u64) {
         self.bytes += bytes;
-        self.rows.insert(
-            row,
-            Row {
-                bytes,
-                keys: Vec::new(),
-            },
-        );
+        self.rows.insert(row, Row { bytes, keys: Vec::new() });
     }
 
     /// Adds a run to the row begun last. A run that leaves a gap marks its key as damaged.
@@ -130,14 +120,9 @@ impl Index {
             row.get_mut().keys.push(Arc::clone(&key));
         }
         let hash = record::key_hash(&key);
-        let entry = self.keys.entry(key).or_insert_with(|| KeyRuns {
-            runs: VecDeque::new(),
-            owes: false,
-        });
-        if entry
-            .last_seq()
-            .is_some_and(|last| last + 1 != at.first_seq)
-        {
+        let entry =
+            self.keys.entry(key).or_insert_with(|| KeyRuns { runs: VecDeque::new(), owes: false });
+        if entry.last_seq().is_some_and(|last| last + 1 != at.first_seq) {
             self.damaged.insert(hash);
         }
         entry.runs.push_back(at);
@@ -176,10 +161,7 @@ impl Index {
 
     /// Keys of the journal with what their latest head owes.
     pub(crate) fn owing(&self) -> BTreeMap<Arc<[u8]>, bool> {
-        self.keys
-            .iter()
-            .map(|(key, runs)| (Arc::clone(key), runs.owes))
-            .collect()
+        self.keys.iter().map(|(key, runs)| (Arc::clone(key), runs.owes)).collect()
     }
 
     pub(crate) fn is_damaged(&self, key: &[u8]) -> bool {

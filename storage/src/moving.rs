@@ -24,7 +24,8 @@ pub(crate) struct Step<'a> {
     damaged: Vec<DamagedRun<'a>>,
 }
 
-/// A run that is kept aside as it was found: it must leave the journal, and must not be lost either.
+/// A run that is kept aside as it was found: it must leave the journal, and must not be lost
+/// either.
 struct DamagedRun<'a> {
     row: u64,
     offset: u32,
@@ -34,12 +35,7 @@ struct DamagedRun<'a> {
 
 impl<'a> DamagedRun<'a> {
     fn of(row: u64, run: &Run<'a>) -> Self {
-        Self {
-            row,
-            offset: run.offset,
-            key_hash: record::key_hash(run.key),
-            bytes: run.records,
-        }
+        Self { row, offset: run.offset, key_hash: record::key_hash(run.key), bytes: run.bytes }
     }
 }
 
@@ -52,10 +48,7 @@ struct Tables<'txn> {
 impl<'a> Step<'a> {
     /// Gathers the runs of each key, in order.
     pub(crate) fn sort(rows: &'a [StoredRow], index: &Index) -> Result<Self, Error> {
-        let mut step = Self {
-            keys: BTreeMap::new(),
-            damaged: Vec::new(),
-        };
+        let mut step = Self { keys: BTreeMap::new(), damaged: Vec::new() };
         for StoredRow { row, bytes } in rows {
             for found in row::decode(*row, bytes)? {
                 match found {
@@ -63,17 +56,8 @@ impl<'a> Step<'a> {
                         step.damaged.push(DamagedRun::of(*row, &run));
                     }
                     Found::Run(run) => step.keys.entry(run.key).or_default().push((*row, run)),
-                    Found::Damaged {
-                        offset,
-                        key_hash,
-                        bytes,
-                    } => {
-                        step.damaged.push(DamagedRun {
-                            row: *row,
-                            offset,
-                            key_hash,
-                            bytes,
-                        });
+                    Found::Damaged { offset, key_hash, bytes } => {
+                        step.damaged.push(DamagedRun { row: *row, offset, key_hash, bytes });
                     }
                 }
             }
@@ -91,45 +75,29 @@ impl<'a> Step<'a> {
         for (key, runs) in &self.keys {
             if let Some(damaged_from) = tables.move_key(key, runs)? {
                 let runs = runs.iter().skip(damaged_from);
-                self.damaged
-                    .extend(runs.map(|(row, run)| DamagedRun::of(*row, run)));
+                self.damaged.extend(runs.map(|(row, run)| DamagedRun::of(*row, run)));
             }
         }
         let mut quarantine = txn.open_table(QUARANTINE)?;
-        for DamagedRun {
-            row,
-            offset,
-            key_hash,
-            bytes,
-        } in &self.damaged
-        {
-            let mut value = key_hash.to_le_bytes().to_vec();
-            value.extend_from_slice(bytes);
-            quarantine.insert((*row, *offset), value.as_slice())?;
+        for DamagedRun { row, offset, key_hash, bytes } in &self.damaged {
+            quarantine.insert((*key_hash, *row, *offset), *bytes)?;
         }
         Ok(self.damaged.iter().map(|run| run.key_hash).collect())
     }
 }
 
 impl Tables<'_> {
-    /// Moves what is not archived yet of one key. Returns the first run that is damaged or leaves a gap, if any: it
-    /// and all later ones are not moved.
+    /// Moves what is not archived yet of one key. Returns the first run that is damaged or leaves a
+    /// gap, if any: it and all later ones are not moved.
     fn move_key(&mut self, key: &[u8], runs: &[(u64, Run)]) -> Result<Option<usize>, redb::Error> {
-        let stored = match self
-            .heads
-            .get(key)?
-            .map(|bytes| directory::decode(key, bytes.value()))
-        {
+        let stored = match self.heads.get(key)?.map(|bytes| directory::decode(key, bytes.value())) {
             None => None,
             Some(Ok(head)) => Some(head),
             Some(Err(_)) => return Ok(Some(0)),
         };
         let archived = stored.as_ref().map_or(0, |head| head.last_seq);
         let mut head = stored.clone().unwrap_or_default();
-        let mut moved = Moved {
-            segment: self.last_segment(key, archived)?,
-            full: Vec::new(),
-        };
+        let mut moved = Moved { segment: self.last_segment(key, archived)?, full: Vec::new() };
         let mut damaged_from = None;
         for (position, (_, run)) in runs.iter().enumerate() {
             let Some(records) = sound_records(run, head.last_seq) else {
@@ -149,7 +117,7 @@ impl Tables<'_> {
             }
         }
         if head.last_seq > archived {
-            self.write_segments(key, moved)?;
+            self.write_segments(key, &moved)?;
         }
         self.write_head(key, stored.as_ref(), &head)?;
         Ok(damaged_from)
@@ -157,11 +125,7 @@ impl Tables<'_> {
 
     /// The key's last segment, where it is sound and has room left.
     fn last_segment(&self, key: &[u8], archived: u64) -> Result<Open, redb::Error> {
-        let mut open = Open {
-            first_seq: archived + 1,
-            count: 0,
-            records: Vec::new(),
-        };
+        let mut open = Open { first_seq: archived + 1, count: 0, records: Vec::new() };
         let mut of_key = self.segments.range((key, 0)..=(key, u64::MAX))?;
         let Some(last) = of_key.next_back() else {
             return Ok(open);
@@ -174,23 +138,15 @@ impl Tables<'_> {
             && let Ok(segment) = segment::decode(key, first_seq, bytes.value())
             && segment.last_seq() == archived
         {
-            open = Open {
-                first_seq,
-                count: segment.count,
-                records: segment.records.to_vec(),
-            };
+            open = Open { first_seq, count: segment.count, records: segment.records.to_vec() };
         }
         Ok(open)
     }
 
-    fn write_segments(&mut self, key: &[u8], moved: Moved) -> Result<(), redb::Error> {
+    fn write_segments(&mut self, key: &[u8], moved: &Moved) -> Result<(), redb::Error> {
         for segment in moved.full.iter().chain([&moved.segment]) {
             if segment.count > 0 {
-                let Open {
-                    first_seq,
-                    count,
-                    records,
-                } = segment;
+                let Open { first_seq, count, records } = segment;
                 let bytes = segment::encode(key, *first_seq, *count, records)?;
                 self.segments.insert((key, *first_seq), bytes.as_slice())?;
             }
@@ -207,8 +163,7 @@ impl Tables<'_> {
         if stored == Some(head) {
             return Ok(());
         }
-        self.heads
-            .insert(key, directory::encode(key, head).as_slice())?;
+        self.heads.insert(key, directory::encode(key, head).as_slice())?;
         match (stored.is_some_and(|head| head.owes), head.owes) {
             (false, true) => {
                 self.owing.insert(key, record::key_hash(key))?;
@@ -222,7 +177,8 @@ impl Tables<'_> {
     }
 }
 
-/// The records of the run after `last_seq`, as they are stored, or `None` if the run is damaged or leaves a gap.
+/// The records of the run after `last_seq`, as they are stored, or `None` if the run is damaged or
+/// leaves a gap.
 fn sound_records<'a>(run: &Run<'a>, last_seq: u64) -> Option<Vec<(u64, &'a [u8])>> {
     if run.first_seq > last_seq + 1 {
         return None;
@@ -232,10 +188,7 @@ fn sound_records<'a>(run: &Run<'a>, last_seq: u64) -> Option<Vec<(u64, &'a [u8])
         let record = record.ok()?;
         if record.seq > last_seq {
             let end = record.offset + record.event.len();
-            records.push((
-                record.seq,
-                run.records.get(record.offset - RECORD_BYTES..end)?,
-            ));
+            records.push((record.seq, run.records.get(record.offset - RECORD_BYTES..end)?));
         }
     }
     Some(records)
@@ -257,11 +210,7 @@ struct Moved {
 impl Moved {
     fn push(&mut self, seq: u64, record: &[u8]) {
         if self.segment.count > 0 && self.segment.records.len() + record.len() > SEGMENT_BYTES_MAX {
-            let next = Open {
-                first_seq: seq,
-                count: 0,
-                records: Vec::new(),
-            };
+            let next = Open { first_seq: seq, count: 0, records: Vec::new() };
             self.full.push(std::mem::replace(&mut self.segment, next));
         }
         self.segment.records.extend_from_slice(record);

@@ -37,15 +37,9 @@ pub(crate) fn head(shared: &Shared, key: &[u8]) -> Result<Option<StoredHead>, Er
     };
     with_row(&part.txn, key, last, |bytes| {
         let run = row::decode_at(bytes, last.offset, key)?;
-        let head = run
-            .head
-            .ok_or_else(|| Error::damaged(key, "its head is missing"))?;
+        let head = run.head.ok_or_else(|| Error::damaged(key, "its head is missing"))?;
         let summary = Bytes::copy_from_slice(head.summary);
-        Ok(Some(StoredHead {
-            last_seq: last.last_seq(),
-            summary,
-            owes: head.owes,
-        }))
+        Ok(Some(StoredHead { last_seq: last.last_seq(), summary, owes: head.owes }))
     })
 }
 
@@ -56,20 +50,10 @@ pub(crate) fn read(
     bytes_max: usize,
 ) -> Result<Page, Error> {
     let part = journal_part(shared, key)?;
-    let mut page = Builder {
-        key,
-        next_seq: after_seq + 1,
-        bytes_max,
-        bytes: 0,
-        events: Vec::new(),
-    };
-    let in_journal = part
-        .as_ref()
-        .and_then(|part| part.runs.runs.front().copied());
-    let mut last_seq = part
-        .as_ref()
-        .and_then(|part| part.runs.last_seq())
-        .unwrap_or(0);
+    let mut page =
+        Builder { key, next_seq: after_seq + 1, bytes_max, bytes: 0, events: Vec::new() };
+    let in_journal = part.as_ref().and_then(|part| part.runs.runs.front().copied());
+    let mut last_seq = part.as_ref().and_then(|part| part.runs.last_seq()).unwrap_or(0);
     if in_journal.is_none_or(|first| page.next_seq < first.first_seq) {
         // Begun after the look at the index: what has left the index is archived.
         let archived = page.add_archived(&shared.archive)?;
@@ -87,14 +71,11 @@ pub(crate) fn read(
         return Err(Error::damaged(key, "its log has a gap"));
     }
     let more = page.next_seq <= last_seq;
-    Ok(Page {
-        events: page.events,
-        more,
-    })
+    Ok(Page { events: page.events, more })
 }
 
-/// Looks the key up in the index and begins the read of the journal under the same lock, so that neither a commit
-/// nor a removal can come between.
+/// Looks the key up in the index and begins the read of the journal under the same lock, so that
+/// neither a commit nor a removal can come between.
 fn journal_part(shared: &Shared, key: &[u8]) -> Result<Option<JournalPart>, Error> {
     let index = shared.index();
     if index.is_damaged(key) {
@@ -105,10 +86,7 @@ fn journal_part(shared: &Shared, key: &[u8]) -> Result<Option<JournalPart>, Erro
     };
     let txn = shared.journal.begin_read();
     let txn = txn.map_err(|error| Error::database("read the journal", error))?;
-    Ok(Some(JournalPart {
-        runs: runs.clone(),
-        txn,
-    }))
+    Ok(Some(JournalPart { runs: runs.clone(), txn }))
 }
 
 fn with_row<T>(
@@ -118,9 +96,7 @@ fn with_row<T>(
     use_row: impl FnOnce(&[u8]) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let failed = |source| Error::database("read the journal", source);
-    let table = txn
-        .open_table(ROWS)
-        .map_err(|error| failed(redb::Error::from(error)))?;
+    let table = txn.open_table(ROWS).map_err(|error| failed(redb::Error::from(error)))?;
     match ReadableTable::get(&table, at.row).map_err(|error| failed(error.into()))? {
         Some(bytes) => use_row(bytes.value()),
         None => Err(Error::damaged(key, "a row of the journal is missing")),
@@ -153,18 +129,14 @@ impl Builder<'_> {
     /// Adds what the archive has. Returns the last archived seq.
     fn add_archived(&mut self, archive: &Database) -> Result<u64, Error> {
         let failed = |source| Error::database("read the archive", source);
-        let txn = archive
-            .begin_read()
-            .map_err(|error| failed(redb::Error::from(error)))?;
+        let txn = archive.begin_read().map_err(|error| failed(redb::Error::from(error)))?;
         let Some(head) = directory::head_in(&txn, self.key)? else {
             return Ok(0);
         };
         if self.next_seq > head.last_seq {
             return Ok(head.last_seq);
         }
-        let segments = txn
-            .open_table(SEGMENTS)
-            .map_err(|error| failed(error.into()))?;
+        let segments = txn.open_table(SEGMENTS).map_err(|error| failed(error.into()))?;
         let upto = segments.range((self.key, 0)..=(self.key, self.next_seq));
         let first = upto.map_err(|error| failed(error.into()))?.next_back();
         let first = match first.transpose().map_err(|error| failed(error.into()))? {
@@ -238,11 +210,7 @@ impl Builder<'_> {
             }
         }
         let buffer = Bytes::from(buffer);
-        self.events.extend(
-            places
-                .into_iter()
-                .map(|(seq, place)| (seq, buffer.slice(place))),
-        );
+        self.events.extend(places.into_iter().map(|(seq, place)| (seq, buffer.slice(place))));
         Ok(())
     }
 }

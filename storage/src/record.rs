@@ -1,6 +1,7 @@
 //! An event as it is stored, in journal rows and in segments alike: length, checksum, bytes.
 //!
-//! The checksum covers the key and the seq as well, so that bytes in the wrong place are as damaged as wrong bytes.
+//! The checksum covers the key and the seq as well, so that bytes in the wrong place are as damaged
+//! as wrong bytes.
 
 use bytes::{Buf, BufMut};
 use crc32fast::Hasher;
@@ -54,7 +55,8 @@ pub(crate) struct Records<'a> {
     bytes: usize,
 }
 
-/// One record of [`Records`]: `offset` is where the event starts in the bytes given to [`Records::new`].
+/// One record of [`Records`]: `offset` is where the event starts in the bytes given to
+/// [`Records::new`].
 pub(crate) struct Record<'a> {
     pub seq: u64,
     pub offset: usize,
@@ -85,11 +87,7 @@ impl<'a> Records<'a> {
         if self.checksum.event(self.seq, event) != checksum {
             return Err(damaged("an event does not match its checksum"));
         }
-        let record = Record {
-            seq: self.seq,
-            offset: self.bytes - rest.len(),
-            event,
-        };
+        let record = Record { seq: self.seq, offset: self.bytes - rest.len(), event };
         self.rest = after;
         self.seq += 1;
         self.left -= 1;

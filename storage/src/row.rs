@@ -1,8 +1,8 @@
-//! A row of the journal: a small directory, then runs. A run is consecutive events of one key and, at the end of an
-//! append, the key's new head.
+//! A row of the journal: a small directory, then runs. A run is consecutive events of one key and,
+//! at the end of an append, the key's new head.
 //!
-//! The directory repeats what a damaged run could hide (where it is, whose it is), and the runs can be walked without
-//! the directory: one flipped bit costs one key, never its neighbours.
+//! The directory repeats what a damaged run could hide (where it is, whose it is), and the runs can
+//! be walked without the directory: one flipped bit costs one key, never its neighbours.
 
 use std::sync::Arc;
 
@@ -37,11 +37,7 @@ pub(crate) struct NewHead<'a> {
 
 impl NewRun<'_> {
     fn bytes(&self) -> usize {
-        let events: usize = self
-            .events
-            .iter()
-            .map(|event| RECORD_BYTES + event.len())
-            .sum();
+        let events: usize = self.events.iter().map(|event| RECORD_BYTES + event.len()).sum();
         RUN_HEADER_BYTES + self.key.len() + self.summary().len() + events
     }
 
@@ -57,11 +53,7 @@ pub(crate) fn run_overhead(key: &[u8], summary: &[u8]) -> usize {
 
 /// The length of the row that holds these runs.
 pub(crate) fn row_bytes(runs: &[NewRun]) -> usize {
-    ROW_HEADER_BYTES
-        + runs
-            .iter()
-            .map(|run| ENTRY_BYTES + run.bytes())
-            .sum::<usize>()
+    ROW_HEADER_BYTES + runs.iter().map(|run| ENTRY_BYTES + run.bytes()).sum::<usize>()
 }
 
 /// Writes the row into `out`, which is exactly [`row_bytes`] long. Returns where each run starts.
@@ -84,7 +76,7 @@ pub(crate) fn encode(row: u64, runs: &[NewRun], mut out: &mut [u8]) -> Vec<u32> 
     offsets
 }
 
-fn encode_run(run: &NewRun, out: &mut &mut [u8]) {
+fn encode_run(run: &NewRun, out: &mut impl BufMut) {
     let flags = match run.head {
         None => 0,
         Some(NewHead { owes: false, .. }) => FLAG_HEAD,
@@ -131,6 +123,8 @@ pub(crate) struct Run<'a> {
     pub count: u32,
     pub head: Option<StoredRunHead<'a>>,
     pub records: &'a [u8],
+    /// The whole run, header included.
+    pub bytes: &'a [u8],
 }
 
 pub(crate) struct StoredRunHead<'a> {
@@ -196,34 +190,22 @@ fn decode_by_directory<'a>(bytes: &'a [u8], entries: &[Entry]) -> Vec<Found<'a>>
     let ends = entries.iter().skip(1).map(|entry| entry.offset as usize);
     let ends = ends.chain([bytes.len()]);
     let found =
-        entries
-            .iter()
-            .zip(ends)
-            .map(
-                |(&Entry { offset, key_hash }, end)| match decode_run(bytes, offset) {
-                    Some(run) if record::key_hash(run.key) == key_hash => Found::Run(run),
-                    Some(_) | None => {
-                        let bytes = bytes.get(offset as usize..end).unwrap_or_default();
-                        Found::Damaged {
-                            offset,
-                            key_hash,
-                            bytes,
-                        }
-                    }
-                },
-            );
+        entries.iter().zip(ends).map(|(&Entry { offset, key_hash }, end)| {
+            match decode_run(bytes, offset) {
+                Some(run) if record::key_hash(run.key) == key_hash => Found::Run(run),
+                Some(_) | None => {
+                    let bytes = bytes.get(offset as usize..end).unwrap_or_default();
+                    Found::Damaged { offset, key_hash, bytes }
+                }
+            }
+        });
     found.collect()
 }
 
-/// The directory is damaged: finds the runs by their own lengths. Without the directory a damaged run cannot be told
-/// from the damage of another key, so every run must be sound.
+/// The directory is damaged: finds the runs by their own lengths. Without the directory a damaged
+/// run cannot be told from the damage of another key, so every run must be sound.
 fn decode_by_walk(bytes: &[u8]) -> Result<Vec<Found<'_>>, Error> {
-    let lost = || {
-        Error::damaged(
-            b"the journal",
-            "a row's directory and a run of it are damaged",
-        )
-    };
+    let lost = || Error::damaged(b"the journal", "a row's directory and a run of it are damaged");
     // The count may be what is damaged, so each length of the directory is tried.
     let starts = (ROW_HEADER_BYTES..bytes.len()).step_by(ENTRY_BYTES);
     for (runs, start) in starts.enumerate() {
@@ -241,16 +223,15 @@ fn walk(bytes: &[u8], start: usize) -> Option<Vec<Found<'_>>> {
     let mut offset = start;
     while offset < bytes.len() {
         let run = decode_run(bytes, u32::try_from(offset).ok()?)?;
-        offset += RUN_HEADER_BYTES + run.key.len() + run.records.len();
-        offset += run.head.as_ref().map_or(0, |head| head.summary.len());
+        offset += run.bytes.len();
         found.push(Found::Run(run));
     }
     Some(found)
 }
 
 fn decode_run(bytes: &[u8], offset: u32) -> Option<Run<'_>> {
-    let run = bytes.get(offset as usize..)?;
-    let (header, mut rest) = run.split_at_checked(RUN_HEADER_BYTES - 4)?;
+    let from_here = bytes.get(offset as usize..)?;
+    let (header, mut rest) = from_here.split_at_checked(RUN_HEADER_BYTES - 4)?;
     let mut fields = header;
     let first_seq = fields.try_get_u64_le().ok()?;
     let count = fields.try_get_u32_le().ok()?;
@@ -267,12 +248,6 @@ fn decode_run(bytes: &[u8], offset: u32) -> Option<Run<'_>> {
     }
     let owes = flags & FLAG_OWES != 0;
     let head = (flags & FLAG_HEAD != 0).then_some(StoredRunHead { summary, owes });
-    Some(Run {
-        offset,
-        key,
-        first_seq,
-        count,
-        head,
-        records,
-    })
+    let bytes = from_here.get(..run_bytes)?;
+    Some(Run { offset, key, first_seq, count, head, records, bytes })
 }

@@ -1,4 +1,5 @@
-//! A segment: many events of one key, compressed, with a checksum over all that is stored and where it is stored.
+//! A segment: many events of one key, compressed, with a checksum over all that is stored and where
+//! it is stored.
 
 use bytes::{Buf, BufMut, Bytes};
 use crc32fast::Hasher;
@@ -6,8 +7,8 @@ use crc32fast::Hasher;
 use crate::error::Error;
 use crate::record::{self, Records};
 
-/// Bytes of events, uncompressed, up to which a segment grows by being rewritten. Reading one event costs at most
-/// this much decompression.
+/// Bytes of events, uncompressed, up to which a segment grows by being rewritten. Reading one event
+/// costs at most this much decompression.
 pub(crate) const SEGMENT_BYTES_MAX: usize = 64 << 10;
 
 const HEADER_BYTES: usize = 12;
@@ -39,10 +40,7 @@ pub(crate) struct Size {
 
 pub(crate) fn size(key: &[u8], mut bytes: &[u8]) -> Result<Size, Error> {
     match (bytes.try_get_u32_le(), bytes.try_get_u32_le()) {
-        (Ok(count), Ok(records_bytes)) => Ok(Size {
-            count,
-            records_bytes: records_bytes as usize,
-        }),
+        (Ok(count), Ok(records_bytes)) => Ok(Size { count, records_bytes: records_bytes as usize }),
         _ => Err(Error::damaged(key, "a segment is cut short")),
     }
 }
@@ -64,13 +62,9 @@ pub(crate) fn encode(
 
 pub(crate) fn decode(key: &[u8], first_seq: u64, bytes: &[u8]) -> Result<Segment, Error> {
     let damaged = |what| Error::damaged(key, what);
-    let Size {
-        count,
-        records_bytes,
-    } = size(key, bytes)?;
-    let (header, payload) = bytes
-        .split_at_checked(HEADER_BYTES)
-        .ok_or_else(|| damaged("a segment is cut short"))?;
+    let Size { count, records_bytes } = size(key, bytes)?;
+    let (header, payload) =
+        bytes.split_at_checked(HEADER_BYTES).ok_or_else(|| damaged("a segment is cut short"))?;
     let (sizes, mut stored) = header.split_at(HEADER_BYTES - 4);
     if stored.try_get_u32_le() != Ok(checksum(key, first_seq, sizes, payload)) {
         return Err(damaged("a segment does not match its checksum"));
@@ -78,11 +72,7 @@ pub(crate) fn decode(key: &[u8], first_seq: u64, bytes: &[u8]) -> Result<Segment
     // The checksum vouches for the size, so that a damaged one cannot make this allocate at will.
     let records = zstd::bulk::decompress(payload, records_bytes)
         .map_err(|_| damaged("a segment does not decompress"))?;
-    Ok(Segment {
-        first_seq,
-        count,
-        records: Bytes::from(records),
-    })
+    Ok(Segment { first_seq, count, records: Bytes::from(records) })
 }
 
 fn checksum(key: &[u8], first_seq: u64, sizes: &[u8], payload: &[u8]) -> u32 {

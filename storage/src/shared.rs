@@ -1,7 +1,6 @@
 //! What the store's threads and its readers share.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -22,8 +21,6 @@ pub(crate) struct Shared {
     pub options: Options,
     pub journal: Database,
     pub archive: Database,
-    /// Kept for its lock, and declared after the databases so that they close first.
-    pub directory_lock: Option<File>,
     pub index: Mutex<Index>,
     pub progress: Progress,
     pub inbox: Inbox,
@@ -51,7 +48,7 @@ impl Shared {
             }
             first
         });
-        self.progress.wake();
+        self.progress.fail();
     }
 
     pub(crate) fn is_closing(&self) -> bool {
@@ -68,13 +65,14 @@ impl Shared {
     }
 }
 
-/// A lock that a panicked thread held is taken over: such a panic fails the store, and reads of what is committed go
-/// on.
+/// A lock that a panicked thread held is taken over: such a panic fails the store, and reads of
+/// what is committed go on.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs `read`, taking a panic inside the database library for damage: it does not check pages as it reads them.
+/// Runs `read`, taking a panic inside the database library for damage: it does not check pages as
+/// it reads them.
 pub(crate) fn guarded<T>(name: &[u8], read: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(read))
         .unwrap_or_else(|_| Err(Error::damaged(name, "the file's structure is broken")))
@@ -83,43 +81,49 @@ pub(crate) fn guarded<T>(name: &[u8], read: impl FnOnce() -> Result<T, Error>) -
 /// What a caught panic said.
 pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied())
-        .unwrap_or("panic")
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("panic")
 }
 
-/// How far the journal is archived: the archive's thread moves it on, the journal's writer waits for it.
+/// How far the journal is archived: the archive's thread moves it on, the journal's writer waits
+/// for it.
 #[derive(Default)]
 pub(crate) struct Progress {
-    archived_through: Mutex<u64>,
+    state: Mutex<Reached>,
     moved: Condvar,
 }
 
+#[derive(Default)]
+struct Reached {
+    archived_through: u64,
+    failed: bool,
+}
+
 impl Progress {
+    /// The last row that is archived.
     pub(crate) fn get(&self) -> u64 {
-        *lock(&self.archived_through)
+        lock(&self.state).archived_through
     }
 
     pub(crate) fn set(&self, row: u64) {
-        *lock(&self.archived_through) = row;
+        lock(&self.state).archived_through = row;
         self.moved.notify_all();
     }
 
-    pub(crate) fn wake(&self) {
-        let _guard = lock(&self.archived_through);
+    /// Nothing will be archived any more.
+    pub(crate) fn fail(&self) {
+        lock(&self.state).failed = true;
         self.moved.notify_all();
     }
 
-    /// Waits until more than `seen` is archived, for at most `timeout`; also returns when the store fails.
+    /// Waits until more than `seen` is archived, or the store fails, for at most `timeout`.
     pub(crate) fn wait_past(&self, seen: u64, timeout: Duration) -> u64 {
-        let guard = lock(&self.archived_through);
-        if *guard > seen {
-            return *guard;
-        }
-        let (guard, _) = self
+        let waiting = |reached: &mut Reached| reached.archived_through <= seen && !reached.failed;
+        let state = lock(&self.state);
+        let (state, _) = self
             .moved
-            .wait_timeout(guard, timeout)
+            .wait_timeout_while(state, timeout, waiting)
             .unwrap_or_else(PoisonError::into_inner);
-        *guard
+        state.archived_through
     }
 }
 
@@ -172,10 +176,7 @@ impl Inbox {
 
     /// The thread ends: drops what waits and whatever comes.
     pub(crate) fn end(&self) {
-        *lock(&self.work) = Work {
-            ended: true,
-            ..Work::default()
-        };
+        *lock(&self.work) = Work { ended: true, ..Work::default() };
     }
 
     /// Tells of a commit of the journal, without waking anybody.
@@ -188,7 +189,8 @@ impl Inbox {
         std::mem::take(&mut *lock(&self.work))
     }
 
-    /// Waits for work. A stretch of `idle` without a commit of the journal is work too: to move what it holds.
+    /// Waits for work. A stretch of `idle` without a commit of the journal is work too: to move
+    /// what it holds.
     pub(crate) fn wait(&self, idle: Duration) -> Work {
         let mut work = lock(&self.work);
         loop {
@@ -196,10 +198,8 @@ impl Inbox {
                 return std::mem::take(&mut *work);
             }
             let commits = self.commits.load(Ordering::Relaxed);
-            let (guard, timeout) = self
-                .arrived
-                .wait_timeout(work, idle)
-                .unwrap_or_else(PoisonError::into_inner);
+            let (guard, timeout) =
+                self.arrived.wait_timeout(work, idle).unwrap_or_else(PoisonError::into_inner);
             work = guard;
             if timeout.timed_out() && commits == self.commits.load(Ordering::Relaxed) {
                 work.move_all = true;

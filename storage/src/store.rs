@@ -1,5 +1,6 @@
 //! The store's surface: everything the rest of the program can ask of it.
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -33,17 +34,15 @@ struct Inner {
     jobs: mpsc::Sender<Job>,
     documents: Arc<Semaphore>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Kept for its lock. Declared after what holds the databases, so that they close first.
+    _directory_lock: Option<File>,
 }
 
 impl Store {
-    /// Opens the store in `dir`, creating both where they are new. Blocks: a store that was not closed is recovered
-    /// first, and the journal is read once.
+    /// Opens the store in `dir`, creating both where they are new. Blocks: a store that was not
+    /// closed is recovered first, and the journal is read once.
     pub fn open(dir: &Path, options: Options) -> Result<Self, Error> {
-        let Files {
-            journal,
-            archive,
-            lock,
-        } = files::open(dir, &options)?;
+        let Files { journal, archive, lock } = files::open(dir, &options)?;
         Self::start(journal, archive, Some(lock), options)
     }
 
@@ -51,17 +50,18 @@ impl Store {
     pub(crate) fn start(
         journal: Database,
         archive: Database,
-        directory_lock: Option<std::fs::File>,
+        directory_lock: Option<File>,
         options: Options,
     ) -> Result<Self, Error> {
-        tables::create_in_journal(&journal)?;
-        tables::create_in_archive(&archive)?;
-        let index = guarded(b"the journal", || Index::load(&journal, &archive))?;
+        let index = guarded(b"the data directory", || {
+            tables::create_in_journal(&journal, options.journal_grow_bytes())?;
+            tables::create_in_archive(&archive)?;
+            Index::load(&journal, &archive)
+        })?;
         let shared = Arc::new(Shared {
             options,
             journal,
             archive,
-            directory_lock,
             index: Mutex::new(index),
             progress: Progress::default(),
             inbox: Inbox::default(),
@@ -74,6 +74,7 @@ impl Store {
             jobs: jobs.clone(),
             documents: Arc::new(Semaphore::new(DOCUMENT_JOBS_MAX)),
             threads: Mutex::new(Vec::new()),
+            _directory_lock: directory_lock,
         };
         let for_writer = Arc::clone(&shared);
         inner.spawn("storage-journal", move || writer::run(for_writer, queue))?;
@@ -92,11 +93,10 @@ impl Store {
         self.0.wait(answer).await
     }
 
-    /// Reads events after `after_seq`, of about `bytes_max` bytes but at least one if there is any. Blocks.
+    /// Reads events after `after_seq`, of about `bytes_max` bytes but at least one if there is any.
+    /// Blocks.
     pub fn read(&self, key: &[u8], after_seq: u64, bytes_max: usize) -> Result<Page, Error> {
-        guarded(key, || {
-            reading::read(&self.0.shared, key, after_seq, bytes_max)
-        })
+        guarded(key, || reading::read(&self.0.shared, key, after_seq, bytes_max))
     }
 
     /// The latest head of a key, `None` if it has no log. Blocks.
@@ -107,32 +107,22 @@ impl Store {
     /// The keys whose latest head owes something, in order. Reads no logs. Blocks.
     pub fn owing(&self) -> Result<Vec<Arc<[u8]>>, Error> {
         let latest = self.0.shared.index().owing();
-        guarded(b"the index of what is owed", || {
-            directory::owing(&self.0.shared.archive, latest)
-        })
+        guarded(b"the index of what is owed", || directory::owing(&self.0.shared.archive, latest))
     }
 
     /// A document's bytes. Blocks.
     pub fn document(&self, name: &str) -> Result<Option<Bytes>, Error> {
-        guarded(name.as_bytes(), || {
-            document::get(&self.0.shared.archive, name)
-        })
+        guarded(name.as_bytes(), || document::get(&self.0.shared.archive, name))
     }
 
     /// The documents whose names start with `prefix`, in order of their names. Blocks.
     pub fn documents(&self, prefix: &str) -> Result<Vec<(String, Bytes)>, Error> {
-        guarded(prefix.as_bytes(), || {
-            document::list(&self.0.shared.archive, prefix)
-        })
+        guarded(prefix.as_bytes(), || document::list(&self.0.shared.archive, prefix))
     }
 
     /// Writes a document. `Ok` only after it is synced to disk.
     pub async fn put_document(&self, name: &str, bytes: Bytes) -> Result<(), Error> {
-        check_size(
-            "a document",
-            (name.len() + bytes.len()) as u64,
-            DOCUMENT_BYTES_MAX as u64,
-        )?;
+        check_size("a document", (name.len() + bytes.len()) as u64, DOCUMENT_BYTES_MAX as u64)?;
         self.change_document(name, Some(bytes)).await
     }
 
@@ -148,42 +138,31 @@ impl Store {
             return Err(Error::Closed);
         };
         let (reply, answer) = reply();
-        let job = DocumentJob {
-            name: name.to_owned(),
-            bytes,
-            reply,
-            _permit: permit,
-        };
-        self.0
-            .shared
-            .inbox
-            .put(|work| work.documents.push_back(job));
+        let job = DocumentJob { name: name.to_owned(), bytes, reply, _permit: permit };
+        self.0.shared.inbox.put(|work| work.documents.push_back(job));
         self.0.wait(answer).await
     }
 
-    /// Becomes `Some(reason)` when a write or a sync has failed. The process must exit then: what was written is
-    /// decided by the next open.
+    /// Becomes `Some(reason)` when a write or a sync has failed. The process must exit then: what
+    /// was written is decided by the next open.
     pub fn failure(&self) -> watch::Receiver<Option<String>> {
         self.0.shared.failure.subscribe()
     }
 
-    /// Moves everything that is in the journal to the archive. `Ok` when it is moved and the journal has let go of it.
+    /// Moves everything that is in the journal to the archive. `Ok` when it is moved and the
+    /// journal has let go of it.
     pub async fn settle_archive(&self) -> Result<(), Error> {
         self.0.shared.check_open()?;
         let (moved, answer) = reply();
         self.0.shared.inbox.put(|work| work.settles.push(moved));
         self.0.wait(answer).await?;
         let (removed, answer) = reply();
-        self.0
-            .send(Job::Wake {
-                reply: Some(removed),
-            })
-            .await?;
+        self.0.send(Job::Wake { reply: Some(removed) }).await?;
         self.0.wait(answer).await
     }
 
-    /// Closes the store: finishes what is queued and ends the threads. The files are closed when the last clone is
-    /// gone. Dropping the last clone does the same. Blocks.
+    /// Closes the store: finishes what is queued and ends the threads. The files are closed when
+    /// the last clone is gone. Dropping the last clone does the same. Blocks.
     pub fn close(self) {
         self.0.stop();
     }

@@ -1,8 +1,9 @@
 //! Every table of the two files. `FORMAT.md` says what their rows hold.
 
-use redb::{Database, ReadableDatabase, TableDefinition};
+use redb::{Database, Durability, ReadableDatabase, TableDefinition};
 
 use crate::error::Error;
+use crate::row::ROW_BYTES_MAX;
 
 /// Journal: row number -> the runs of one group commit, or a part of them.
 pub(crate) const ROWS: TableDefinition<u64, &[u8]> = TableDefinition::new("rows");
@@ -19,22 +20,40 @@ pub(crate) const OWING: TableDefinition<&[u8], u32> = TableDefinition::new("owin
 /// Archive: name -> document.
 pub(crate) const DOCUMENTS: TableDefinition<&str, &[u8]> = TableDefinition::new("documents");
 
-/// Archive: (row, offset) of a damaged run of the journal -> checksum of its key, then the bytes as they were found.
-pub(crate) const QUARANTINE: TableDefinition<(u64, u32), &[u8]> =
+/// Archive: (checksum of its key, row, offset) of a damaged run of the journal -> the run as it was
+/// found.
+pub(crate) const QUARANTINE: TableDefinition<(u32, u64, u32), &[u8]> =
     TableDefinition::new("quarantine");
 
-const JOURNAL_TABLES: usize = 1;
+/// Journal: one row that is written once, behind everything else, and never touched again.
+const END: TableDefinition<(), ()> = TableDefinition::new("end");
+
+const JOURNAL_TABLES: usize = 2;
 const ARCHIVE_TABLES: usize = 5;
 
-/// Creates the journal's table where the file is new, so that no later reader meets a missing one.
-pub(crate) fn create_in_journal(journal: &Database) -> Result<(), Error> {
+/// Creates the journal's tables where the file is new, so that no later reader meets a missing one,
+/// and grows the file ahead of its use: a sync is cheaper where the file system has no blocks to
+/// allocate. redb gives free pages at the end of a file back with every commit, so the one page of
+/// [`END`] stays behind them.
+pub(crate) fn create_in_journal(journal: &Database, grow_bytes: u64) -> Result<(), Error> {
     if count(journal)? == JOURNAL_TABLES {
         return Ok(());
     }
     let create = || -> Result<(), redb::Error> {
+        let filler = vec![0; ROW_BYTES_MAX];
+        let mut txn = journal.begin_write()?;
+        txn.set_durability(Durability::None)?;
+        {
+            let mut rows = txn.open_table(ROWS)?;
+            for row in 0..grow_bytes / filler.len() as u64 {
+                rows.insert(row, filler.as_slice())?;
+            }
+        }
+        txn.commit()?;
         let mut txn = journal.begin_write()?;
         txn.set_quick_repair(true);
-        txn.open_table(ROWS)?;
+        txn.open_table(END)?.insert((), ())?;
+        txn.open_table(ROWS)?.retain(|_, _| false)?;
         txn.commit()?;
         Ok(())
     };

@@ -1,7 +1,7 @@
 //! The journal's writer: one thread that makes groups of appends durable.
 //!
-//! It takes what is queued, writes it in one transaction, syncs, and only then answers, in order. While one sync runs
-//! the next group forms; there is no timer.
+//! It takes what is queued, writes it in one transaction, syncs, and only then answers, in order.
+//! While one sync runs the next group forms; there is no timer.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,9 +14,9 @@ use tokio::sync::{mpsc, oneshot};
 use crate::append::{Append, pack};
 use crate::directory;
 use crate::error::{Error, chain};
-use crate::index::RunAt;
+use crate::index::{KeyRuns, RunAt};
 use crate::row;
-use crate::shared::{Reply, Shared, panic_text};
+use crate::shared::{Reply, Shared, guarded, panic_text};
 use crate::tables::ROWS;
 
 /// Appends in one group. With the queue's bound it caps what waits in memory.
@@ -44,19 +44,11 @@ pub(crate) const QUEUE_JOBS_MAX: usize = 1024;
 /// Runs the writer until the store closes or fails.
 pub(crate) fn run(shared: Arc<Shared>, jobs: mpsc::Receiver<Job>) {
     let next_row = shared.index().last_row().map_or(1, |row| row + 1);
-    let mut writer = Writer {
-        shared,
-        jobs,
-        next_row: next_row.max(1),
-        trimmed_through: 0,
-        stalled_at: None,
-    };
+    let mut writer =
+        Writer { shared, jobs, next_row: next_row.max(1), trimmed_through: 0, stalled_at: None };
     let outcome = catch_unwind(AssertUnwindSafe(|| writer.work()));
     if let Err(panic) = outcome {
-        writer.shared.fail(&format!(
-            "the journal's writer panicked: {}",
-            panic_text(&*panic)
-        ));
+        writer.shared.fail(&format!("the journal's writer panicked: {}", panic_text(&*panic)));
     }
     writer.refuse_the_rest();
 }
@@ -66,7 +58,8 @@ struct Writer {
     jobs: mpsc::Receiver<Job>,
     next_row: u64,
     trimmed_through: u64,
-    /// How far the archive was when an append last found no room: until it gets further, the next one need not wait.
+    /// How far the archive was when an append last found no room: until it gets further, the next
+    /// one need not wait.
     stalled_at: Option<u64>,
 }
 
@@ -109,9 +102,7 @@ impl Writer {
             }
             self.make_room(&mut group);
             let outcome = self.commit(&group);
-            group
-                .replies
-                .extend(wakes.into_iter().map(|reply| (reply, Ok(()))));
+            group.replies.extend(wakes.into_iter().map(|reply| (reply, Ok(()))));
             release(group, &outcome);
             match outcome {
                 Outcome::Committed => {}
@@ -123,7 +114,8 @@ impl Writer {
         }
     }
 
-    /// Waits for a job, then takes what else is queued. `None` when the store has closed and the queue is drained.
+    /// Waits for a job, then takes what else is queued. `None` when the store has closed and the
+    /// queue is drained.
     fn take_group(&mut self) -> Option<Vec<Job>> {
         let mut taken = vec![self.jobs.blocking_recv()?];
         let mut bytes = taken.iter().map(job_bytes).sum::<u64>();
@@ -135,8 +127,8 @@ impl Writer {
         Some(taken)
     }
 
-    /// Takes the append into the group, or notes why not. A refusal is answered after the commit too, because it may
-    /// rest on an append of the same group.
+    /// Takes the append into the group, or notes why not. A refusal is answered after the commit
+    /// too, because it may rest on an append of the same group.
     fn check(&self, append: Append, reply: Reply, group: &mut Group) {
         match self.expected_seq(&append.key, group) {
             Ok(expected) if expected == append.first_seq => {
@@ -147,10 +139,7 @@ impl Writer {
                 group.replies.push((reply, Ok(())));
             }
             Ok(expected) => {
-                let refusal = Error::Conflict {
-                    expected,
-                    got: append.first_seq,
-                };
+                let refusal = Error::Conflict { expected, got: append.first_seq };
                 group.replies.push((reply, Err(refusal)));
             }
             Err(error) => group.replies.push((reply, Err(error))),
@@ -166,14 +155,16 @@ impl Writer {
             if index.is_damaged(key) {
                 return Err(Error::damaged(key, "a part of its log in the journal"));
             }
-            if let Some(last_seq) = index.get(key).and_then(|runs| runs.last_seq()) {
+            if let Some(last_seq) = index.get(key).and_then(KeyRuns::last_seq) {
                 return Ok(last_seq + 1);
             }
         }
-        Ok(directory::head(&self.shared.archive, key)?.map_or(1, |head| head.last_seq + 1))
+        let archived = guarded(key, || directory::head(&self.shared.archive, key))?;
+        Ok(archived.map_or(1, |head| head.last_seq + 1))
     }
 
-    /// Waits for the archive where the journal is nearly full; turns the group away where it stays full.
+    /// Waits for the archive where the journal is nearly full; turns the group away where it stays
+    /// full.
     fn make_room(&mut self, group: &mut Group) {
         if group.appends.is_empty() {
             return;
@@ -189,10 +180,7 @@ impl Writer {
                 return turn_away(group);
             }
             let seen = archived;
-            archived = self
-                .shared
-                .progress
-                .wait_past(seen, self.shared.options.full_wait);
+            archived = self.shared.progress.wait_past(seen, self.shared.options.full_wait);
             if archived == seen {
                 self.stalled_at = Some(archived);
             }
@@ -260,19 +248,10 @@ impl Writer {
             let offsets = row::encode(row, &runs, value.as_mut());
             let runs = runs.iter().zip(offsets).map(|(run, offset)| {
                 let count = crate::record::length(run.events.len());
-                let at = RunAt {
-                    row,
-                    offset,
-                    first_seq: run.first_seq,
-                    count,
-                };
+                let at = RunAt { row, offset, first_seq: run.first_seq, count };
                 (Arc::clone(run.key), at, run.head.map(|head| head.owes))
             });
-            written.push(WrittenRow {
-                row,
-                bytes: bytes as u64,
-                runs: runs.collect(),
-            });
+            written.push(WrittenRow { row, bytes: bytes as u64, runs: runs.collect() });
         }
         Ok(written)
     }
@@ -333,12 +312,8 @@ fn release(group: Group, outcome: &Outcome) {
     for (reply, answer) in group.replies {
         let answer = match outcome {
             Outcome::Committed => answer,
-            Outcome::NotStarted(reason) => Err(Error::Poisoned {
-                reason: Arc::clone(reason),
-            }),
-            Outcome::Unknown(reason) => Err(Error::Unknown {
-                reason: Arc::clone(reason),
-            }),
+            Outcome::NotStarted(reason) => Err(Error::Poisoned { reason: Arc::clone(reason) }),
+            Outcome::Unknown(reason) => Err(Error::Unknown { reason: Arc::clone(reason) }),
         };
         // A caller that no longer waits has no use for the answer.
         let _ = reply.send(answer);

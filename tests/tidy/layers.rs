@@ -14,15 +14,10 @@ const IMPORTS: [(&str, &[&str]); 12] = [
     ("agui", &["session", "protocol", "ids", "time"]),
     ("control", &["protocol", "ids", "time", "storage"]),
     ("auth", &["control", "protocol", "ids", "time"]),
-    (
-        "effects",
-        &["session", "control", "protocol", "ids", "time"],
-    ),
+    ("effects", &["session", "control", "protocol", "ids", "time"]),
     (
         "runtime",
-        &[
-            "session", "effects", "sse", "control", "clock", "protocol", "ids", "time", "storage",
-        ],
+        &["session", "effects", "sse", "control", "clock", "protocol", "ids", "time", "storage"],
     ),
     (
         "http",
@@ -69,10 +64,7 @@ fn module(source: &Source) -> Option<&str> {
 
 fn imports(sources: &[Source]) -> Vec<String> {
     let mut offences = Vec::new();
-    for source in sources
-        .iter()
-        .filter(|source| source.is_rust() && !source.is_test())
-    {
+    for source in sources.iter().filter(|source| source.is_rust() && !source.is_test()) {
         let Some(module) = module(source) else {
             continue;
         };
@@ -84,10 +76,7 @@ fn imports(sources: &[Source]) -> Vec<String> {
         };
         offences.extend(climbs(source));
         let mut used = source.paths_from("crate");
-        let storage = source
-            .words()
-            .into_iter()
-            .filter(|(_, word)| *word == "turnd_storage");
+        let storage = source.words().into_iter().filter(|(_, word)| *word == "turnd_storage");
         used.extend(storage.map(|(line, _)| (line, "storage".to_owned())));
         used.retain(|(_, name)| name != module && !allowed.contains(&name.as_str()));
         offences.extend(used.into_iter().map(|(line, name)| {
@@ -99,10 +88,7 @@ fn imports(sources: &[Source]) -> Vec<String> {
 
 /// `super` that leaves the top module would walk around the table.
 fn climbs(source: &Source) -> Vec<String> {
-    let inside = source
-        .path
-        .trim_start_matches("src/")
-        .trim_end_matches(".rs");
+    let inside = source.path.trim_start_matches("src/").trim_end_matches(".rs");
     let depth = inside.split('/').filter(|part| *part != "mod").count();
     let mut offences = Vec::new();
     // How far the modules that are written out inside the file are indented.
@@ -140,11 +126,7 @@ fn owners(sources: &[Source]) -> Vec<String> {
 fn impurities(sources: &[Source]) -> Vec<String> {
     let mut offences = Vec::new();
     let pure = |source: &&Source| module(source).is_some_and(|module| PURE.contains(&module));
-    for source in sources
-        .iter()
-        .filter(pure)
-        .filter(|source| !source.is_test())
-    {
+    for source in sources.iter().filter(pure).filter(|source| !source.is_test()) {
         let words = source.words().into_iter();
         let words = words.filter(|(_, word)| IMPURE_WORDS.contains(word));
         let mut found: Vec<(usize, String)> =
@@ -153,11 +135,7 @@ fn impurities(sources: &[Source]) -> Vec<String> {
         let std = std.filter(|(_, name)| IMPURE_STD.contains(&name.as_str()));
         found.extend(std.map(|(line, name)| (line, format!("std::{name}"))));
         let why = |name: &str| format!("`{name}` in a pure module");
-        offences.extend(
-            found
-                .iter()
-                .map(|(line, name)| source.offence(*line, &why(name))),
-        );
+        offences.extend(found.iter().map(|(line, name)| source.offence(*line, &why(name))));
     }
     offences
 }
@@ -183,39 +161,19 @@ fn pure_modules_are_pure() {
 #[test]
 fn an_import_against_the_table_is_found() {
     for (path, text, expected) in [
-        (
-            "src/session/x.rs",
-            "use crate::{ids::Seq,\n runtime::Engine};",
-            1,
-        ),
+        ("src/session/x.rs", "use crate::{ids::Seq,\n runtime::Engine};", 1),
         ("src/session/mod.rs", "use super::runtime::Engine;", 1),
-        (
-            "src/session/decide/x.rs",
-            "use super::super::super::runtime::Engine;",
-            1,
-        ),
-        (
-            "src/session/decide/x.rs",
-            "use super::super::state::Session;",
-            0,
-        ),
+        ("src/session/decide/x.rs", "use super::super::super::runtime::Engine;", 1),
+        ("src/session/decide/x.rs", "use super::super::state::Session;", 0),
         ("src/session/decide/mod.rs", "use super::state::Session;", 0),
         ("src/sse.rs", "fn f() { crate::http::g() }", 1),
         ("src/http/x.rs", "use turnd_storage::Store;", 1),
         ("src/runtime/x.rs", "use turnd_storage::Store;", 0),
         ("src/unheard/mod.rs", "", 1),
         ("src/server.rs", "use crate::http::Listener;", 0),
-        (
-            "src/sse.rs",
-            "mod frame {\n    use super::Frame;\n}\nuse super::http;",
-            1,
-        ),
+        ("src/sse.rs", "mod frame {\n    use super::Frame;\n}\nuse super::http;", 1),
         ("src/session/tests/x.rs", "use crate::runtime::Engine;", 0),
-        (
-            "src/time.rs",
-            "// crate::http\nconst X: &str = \"crate::http\";",
-            0,
-        ),
+        ("src/time.rs", "// crate::http\nconst X: &str = \"crate::http\";", 0),
     ] {
         let offences = imports(&[Source::new(path, text)]);
         assert_eq!(offences.len(), expected, "{path} {text}: {offences:?}");
@@ -252,11 +210,7 @@ fn an_impure_module_is_found() {
         ("src/ids.rs", "use std::{fmt, fs};", 1),
         ("src/ids.rs", "fn f() { std::net::TcpStream::connect() }", 1),
         ("src/ids.rs", "fn f() { getrandom::fill() }", 1),
-        (
-            "src/ids.rs",
-            "/// A random async Instant.\nfn mint(random: [u8; 10]) {}",
-            0,
-        ),
+        ("src/ids.rs", "/// A random async Instant.\nfn mint(random: [u8; 10]) {}", 0),
         ("src/clock.rs", "use std::time::Instant;", 0),
         ("src/protocol/event/tests.rs", "use std::fs;", 0),
     ] {

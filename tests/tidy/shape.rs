@@ -9,25 +9,14 @@ const TEST_FILE_LINES_MAX: usize = 600;
 const FUNCTION_LINES_MAX: usize = 70;
 
 /// Spelled apart, so that this file does not hold them.
-const MARKS: [&str; 3] = [
-    concat!("TO", "DO"),
-    concat!("FIX", "ME"),
-    concat!("X", "XX"),
-];
+const MARKS: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("X", "XX")];
 const UNFINISHED: [&str; 3] = ["todo", "unimplemented", "dbg"];
-const MACHINE_PATHS: [&str; 3] = [
-    concat!("/ho", "me/"),
-    concat!("/ro", "ot/"),
-    concat!("/wo", "rk/"),
-];
+const MACHINE_PATHS: [&str; 3] =
+    [concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/wo", "rk/")];
 
 fn sizes(sources: &[Source]) -> Vec<String> {
     let too_long = |source: &Source| {
-        let most = if source.is_test() {
-            TEST_FILE_LINES_MAX
-        } else {
-            FILE_LINES_MAX
-        };
+        let most = if source.is_test() { TEST_FILE_LINES_MAX } else { FILE_LINES_MAX };
         let lines = source.text.lines().count();
         (lines > most).then(|| source.offence(lines, &format!("more than {most} lines")))
     };
@@ -58,9 +47,7 @@ fn functions(sources: &[Source]) -> Vec<String> {
 /// The name in `pub(super) const async fn name(`.
 fn declared_function(line: &str) -> Option<&str> {
     let (before, after) = line.split_once("fn ")?;
-    let modifiers = [
-        "pub", "crate", "super", "in", "const", "async", "unsafe", "extern",
-    ];
+    let modifiers = ["pub", "crate", "super", "in", "const", "async", "unsafe", "extern"];
     let mut words = before.split(|letter: char| !is_word(letter));
     let only = words.all(|word| word.is_empty() || modifiers.contains(&word));
     let name = after.split(|letter: char| !is_word(letter)).next()?;
@@ -99,10 +86,7 @@ fn marks(sources: &[Source]) -> Vec<String> {
             }
         }
         for (at, line) in source.code.lines().enumerate() {
-            let dense: String = line
-                .chars()
-                .filter(|letter| !letter.is_whitespace())
-                .collect();
+            let dense: String = line.chars().filter(|letter| !letter.is_whitespace()).collect();
             if dense.contains("#[allow(") || dense.contains("#![allow(") {
                 offences.push(source.offence(at + 1, "say `expect` with a reason"));
             }
@@ -148,10 +132,7 @@ fn undocumented(sources: &[Source]) -> Vec<String> {
             let Some(name) = declared.and_then(|rest| rest.strip_suffix(';')) else {
                 continue;
             };
-            let homes = [
-                format!("{folder}/{name}.rs"),
-                format!("{folder}/{name}/mod.rs"),
-            ];
+            let homes = [format!("{folder}/{name}.rs"), format!("{folder}/{name}/mod.rs")];
             match sources.iter().find(|source| homes.contains(&source.path)) {
                 Some(home) if home.text.starts_with("//!") => {}
                 Some(home) => offences.push(home.offence(1, "does not start with `//!`")),
@@ -212,15 +193,10 @@ fn a_long_function_is_found() {
     let function = |head: &str, count| format!("\n{head} {{\n{}}}\n", "    x;\n".repeat(count));
     let found = |text: &str| functions(&[Source::new("src/x.rs", text)]);
     assert!(found(&function("fn a()", 68)).is_empty());
-    assert_eq!(
-        found(&function("fn a()", 69)),
-        ["src/x.rs:2: `a` has 71 lines, more than 70"]
-    );
-    for head in [
-        "pub(super) async fn a(x: [u8; 3])",
-        "    pub const fn a()",
-        "fn a<T>(\n) -> [T; 2]",
-    ] {
+    assert_eq!(found(&function("fn a()", 69)), ["src/x.rs:2: `a` has 71 lines, more than 70"]);
+    for head in
+        ["pub(super) async fn a(x: [u8; 3])", "    pub const fn a()", "fn a<T>(\n) -> [T; 2]"]
+    {
         assert_eq!(found(&function(head, 70)).len(), 1, "{head}");
     }
     let declared = format!("trait T {{\n    fn a();\n{}}}\n", "    // x\n".repeat(100));
@@ -240,10 +216,7 @@ fn a_mark_is_found() {
         ("#[allow(dead_code)]".to_owned(), 1),
         ("#![allow(dead_code)]".to_owned(), 1),
         ("#[expect(dead_code, reason = \"x\")]".to_owned(), 0),
-        (
-            format!("const X: &str = \"{}me\";", concat!("/ho", "me/")),
-            1,
-        ),
+        (format!("const X: &str = \"{}me\";", concat!("/ho", "me/")), 1),
     ] {
         let offences = marks(&[Source::new("src/x.rs", &text)]);
         assert_eq!(offences.len(), expected, "{text}: {offences:?}");
@@ -253,10 +226,7 @@ fn a_mark_is_found() {
 #[test]
 fn a_letter_beyond_ascii_is_found() {
     let found = |path| characters(&[Source::new(path, "// caf\u{e9}")]);
-    assert_eq!(
-        found("src/x.rs"),
-        ["src/x.rs:1: \\u{e9} is not ASCII; escape it"]
-    );
+    assert_eq!(found("src/x.rs"), ["src/x.rs:1: \\u{e9} is not ASCII; escape it"]);
     assert!(found("docs/x.md").is_empty());
 }
 
@@ -267,8 +237,5 @@ fn a_public_module_without_a_word_is_found() {
         undocumented(&[parent, Source::new("src/a/b.rs", text)])
     };
     assert!(tree("//! B.\n").is_empty());
-    assert_eq!(
-        tree("use x;\n"),
-        ["src/a/b.rs:1: does not start with `//!`"]
-    );
+    assert_eq!(tree("use x;\n"), ["src/a/b.rs:1: does not start with `//!`"]);
 }

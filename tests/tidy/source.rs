@@ -16,11 +16,7 @@ impl Source {
         Self {
             path: path.to_owned(),
             text: text.to_owned(),
-            code: if has_extension(path, "rs") {
-                blank(text)
-            } else {
-                String::new()
-            },
+            code: if has_extension(path, "rs") { blank(text) } else { String::new() },
         }
     }
 
@@ -30,13 +26,7 @@ impl Source {
 
     /// Tests, and what is only for measuring.
     pub(crate) fn is_test(&self) -> bool {
-        let outside = [
-            "tests/",
-            "benches/",
-            "fuzz/",
-            "storage/tests/",
-            "storage/benches/",
-        ];
+        let outside = ["tests/", "benches/", "fuzz/", "storage/tests/", "storage/benches/"];
         outside.iter().any(|folder| self.path.starts_with(folder))
             || self.path.ends_with("/tests.rs")
             || self.path.contains("/tests/")
@@ -52,9 +42,7 @@ impl Source {
         lines
             .flat_map(|(at, line)| {
                 let words = line.split(|letter: char| !is_word(letter));
-                words
-                    .filter(|word| !word.is_empty())
-                    .map(move |word| (at + 1, word))
+                words.filter(|word| !word.is_empty()).map(move |word| (at + 1, word))
             })
             .collect()
     }
@@ -70,10 +58,7 @@ impl Source {
                 continue;
             }
             let line = before.matches('\n').count() + 1;
-            let names = after
-                .strip_prefix(&start)
-                .map(first_names)
-                .unwrap_or_default();
+            let names = after.strip_prefix(&start).map(first_names).unwrap_or_default();
             found.extend(names.into_iter().map(|name| (line, name)));
         }
         found
@@ -81,9 +66,7 @@ impl Source {
 }
 
 pub(crate) fn has_extension(path: &str, extension: &str) -> bool {
-    Path::new(path)
-        .extension()
-        .is_some_and(|it| it == extension)
+    Path::new(path).extension().is_some_and(|it| it == extension)
 }
 
 pub(crate) fn is_word(letter: char) -> bool {
@@ -91,12 +74,8 @@ pub(crate) fn is_word(letter: char) -> bool {
 }
 
 fn first_names(path: &str) -> Vec<String> {
-    let word = |text: &str| -> String {
-        text.trim_start()
-            .chars()
-            .take_while(|c| is_word(*c))
-            .collect()
-    };
+    let word =
+        |text: &str| -> String { text.trim_start().chars().take_while(|c| is_word(*c)).collect() };
     let Some(group) = path.strip_prefix('{') else {
         return vec![word(path)];
     };
@@ -134,10 +113,7 @@ pub(crate) fn tree() -> Vec<Source> {
 fn collect(root: &Path, folder: &Path, skip: &[&str], found: &mut Vec<Source>) {
     for entry in fs::read_dir(folder).expect("a folder of the repository") {
         let path = entry.expect("an entry of the repository").path();
-        let name = path
-            .file_name()
-            .and_then(|name| name.to_str())
-            .unwrap_or_default();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if skip.contains(&name) {
             continue;
         }
@@ -189,9 +165,7 @@ fn blank_length(rest: &str, after_word: bool) -> usize {
         if raw.trim_start_matches('#').starts_with('"') {
             let end = format!("\"{}", "#".repeat(hashes));
             let body = raw.get(hashes + 1..).unwrap_or_default();
-            return body
-                .find(&end)
-                .map_or(rest.len(), |at| 1 + hashes + 1 + at + end.len());
+            return body.find(&end).map_or(rest.len(), |at| 1 + hashes + 1 + at + end.len());
         }
     }
     if rest.starts_with('\'') {
@@ -232,10 +206,7 @@ fn comments_and_literals_are_not_code() {
         ("a /* b\n */ c", "a     \n    c"),
         (r#"a("x\"y") b"#, "a(      ) b"),
         (r##"r#"x " y"# z"##, "           z"),
-        (
-            r#"for"x" r"y\" z"#,
-            "for    r z".replace("r z", "      z").as_str(),
-        ),
+        (r#"for"x" r"y\" z"#, "for    r z".replace("r z", "      z").as_str()),
         ("'x' '\\'' '\\u{1}' &'a b", "                 &'a b"),
         ("\"// no\" b", "        b"),
     ] {

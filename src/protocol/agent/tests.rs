@@ -26,10 +26,7 @@ fn policies_are_the_published_defaults() {
         r#"{"timeout_secs":180,"max_retries":4,"backoff_base_secs":2,"backoff_max_secs":30}"#
     );
     let tool = RetryPolicy::WORKER_TOOL;
-    assert_eq!(
-        (tool.timeout_secs, tool.max_retries),
-        (Some(Seconds::whole(120)), 1)
-    );
+    assert_eq!((tool.timeout_secs, tool.max_retries), (Some(Seconds::whole(120)), 1));
 }
 
 proptest! {

@@ -47,22 +47,15 @@ fn every_golden_event_is_read_and_written_back_to_the_same_bytes() {
 }
 
 fn event(payload: Payload) -> Event {
-    Event {
-        seq: Seq(1),
-        occurred_at: Timestamp::from_millis(0),
-        turn_id: None,
-        payload,
-    }
+    Event { seq: Seq(1), occurred_at: Timestamp::from_millis(0), turn_id: None, payload }
 }
 
 #[test]
 fn a_stored_event_is_one_line_whatever_its_texts_hold() {
     let awkward = "\r\n\n\0\u{85}\u{2028}\u{2029}\u{7f}\"\\";
     let message = Message::text(crate::protocol::message::Role::User, awkward);
-    let recorded = event(Payload::MessageNew(MessageNew {
-        message: Arc::new(message),
-        parent_id: None,
-    }));
+    let recorded =
+        event(Payload::MessageNew(MessageNew { message: Arc::new(message), parent_id: None }));
     let stored = recorded.encode(&SessionId::parse("s1").unwrap());
     let broken = stored.iter().find(|byte| **byte < b' ');
     assert_eq!(broken, None, "I12: {}", String::from_utf8_lossy(&stored));
@@ -94,14 +87,8 @@ fn what_is_not_an_event_is_refused_with_a_reason() {
         )
     };
     for (payload, reason) in [
-        (
-            r#"{"type":"turn.vanished"}"#,
-            "unknown event type `turn.vanished`",
-        ),
-        (
-            r#"{"turn_id":"t1","type":"turn.started"}"#,
-            "the type of the event does not come first",
-        ),
+        (r#"{"type":"turn.vanished"}"#, "unknown event type `turn.vanished`"),
+        (r#"{"turn_id":"t1","type":"turn.started"}"#, "the type of the event does not come first"),
         ("{}", "the type of the event does not come first"),
         (r#"{"type":"turn.started"}"#, "missing field `turn_id`"),
         ("7", "an event payload that starts with its type"),
@@ -113,10 +100,7 @@ fn what_is_not_an_event_is_refused_with_a_reason() {
     let whole = started(r#"{"type":"turn.started","turn_id":"t1"}"#);
     assert!(Event::decode(whole.as_bytes()).is_ok());
     for end in 0..whole.len() {
-        assert!(
-            Event::decode(&whole.as_bytes()[..end]).is_err(),
-            "cut at {end}"
-        );
+        assert!(Event::decode(&whole.as_bytes()[..end]).is_err(), "cut at {end}");
     }
 }
 

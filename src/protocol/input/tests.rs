@@ -9,15 +9,11 @@ use crate::protocol::message::Role;
 const TEXT_MAX: usize = 20;
 
 fn client(body: &str) -> Result<Submit, DecodeError> {
-    decode(body.as_bytes(), DEPTH_MAX, |root| {
-        Submit::read_client(root, TEXT_MAX)
-    })
+    decode(body.as_bytes(), DEPTH_MAX, |root| Submit::read_client(root, TEXT_MAX))
 }
 
 fn machine(body: &str) -> Result<(Submit, Identity), DecodeError> {
-    decode(body.as_bytes(), DEPTH_MAX, |root| {
-        Submit::read_machine(root, TEXT_MAX)
-    })
+    decode(body.as_bytes(), DEPTH_MAX, |root| Submit::read_machine(root, TEXT_MAX))
 }
 
 fn token(body: &str) -> Result<TokenRequest, DecodeError> {
@@ -54,10 +50,7 @@ fn class(error: &DecodeError) -> Class {
 #[track_caller]
 fn refused<T: std::fmt::Debug>(actual: Result<T, DecodeError>, expected: Class, text: &str) {
     let error = actual.unwrap_err();
-    assert_eq!(
-        (error.to_string().as_str(), class(&error)),
-        (text, expected)
-    );
+    assert_eq!((error.to_string().as_str(), class(&error)), (text, expected));
 }
 
 use Class::{Malformed400, Range400, Shape422};
@@ -75,18 +68,9 @@ fn the_smallest_client_body_is_taken() {
         tool_call_id: None,
         name: None,
     };
-    let input = Input::Message {
-        message,
-        stream: None,
-    };
+    let input = Input::Message { message, stream: None };
     let agent_id = AgentId::parse("helper").unwrap();
-    let expected = Submit {
-        session_id: None,
-        agent_id,
-        turn_id: None,
-        queue: false,
-        input,
-    };
+    let expected = Submit { session_id: None, agent_id, turn_id: None, queue: false, input };
     assert_eq!(submit, expected);
 }
 
@@ -115,13 +99,8 @@ fn a_full_client_body_is_taken_and_what_is_unknown_is_passed_over() {
     assert_eq!(message.role, Role::Tool);
     assert_eq!(message.name.as_deref(), Some("weather"));
     assert!(message.tool_calls.is_empty(), "only a model makes calls");
-    let text = |text: &str| ContentPart::Text {
-        text: text.to_owned(),
-    };
-    assert_eq!(
-        message.content,
-        Some(Content::Parts(vec![text("a"), text("b")]))
-    );
+    let text = |text: &str| ContentPart::Text { text: text.to_owned() };
+    assert_eq!(message.content, Some(Content::Parts(vec![text("a"), text("b")])));
 }
 
 #[test]
@@ -156,26 +135,14 @@ fn a_client_body_of_another_shape_names_the_field() {
         ("{}".to_owned(), "input", "is missing"),
         (r#"{"input":[]}"#.to_owned(), "input", object),
         (r#"{"input":{}}"#.to_owned(), "input.agent_id", "is missing"),
-        (
-            r#"{"input":{"agent_id":"a"}}"#.to_owned(),
-            "input.type",
-            "is missing",
-        ),
-        (
-            r#"{"input":{"agent_id":7}}"#.to_owned(),
-            "input.agent_id",
-            "must be a string",
-        ),
+        (r#"{"input":{"agent_id":"a"}}"#.to_owned(), "input.type", "is missing"),
+        (r#"{"input":{"agent_id":7}}"#.to_owned(), "input.agent_id", "must be a string"),
         (
             r#"{"session_id":7,"input":{"agent_id":"a"}}"#.to_owned(),
             "session_id",
             "must be a string",
         ),
-        (
-            r#"{"input":{"agent_id":"a","type":7}}"#.to_owned(),
-            "input.type",
-            "must be a string",
-        ),
+        (r#"{"input":{"agent_id":"a","type":7}}"#.to_owned(), "input.type", "must be a string"),
     ] {
         refused(client(&body), Shape422, &format!("`{path}` {problem}"));
     }
@@ -186,44 +153,16 @@ fn an_input_of_another_shape_names_the_field() {
     let object = "must be an object";
     let good = r#"{"role":"user"}"#;
     for (body, path, problem) in [
-        (
-            input_with(r#""turn_id":{},"#, good),
-            "input.turn_id",
-            "must be a string",
-        ),
-        (
-            input_with(r#""queue":"yes","#, good),
-            "input.queue",
-            "must be true or false",
-        ),
-        (
-            input_with(r#""queue":1,"#, good),
-            "input.queue",
-            "must be true or false",
-        ),
-        (
-            input_with(r#""stream":0,"#, good),
-            "input.stream",
-            "must be true or false",
-        ),
-        (
-            input_with(r#""type":"client.message","#, good),
-            "input.type",
-            "stands twice",
-        ),
+        (input_with(r#""turn_id":{},"#, good), "input.turn_id", "must be a string"),
+        (input_with(r#""queue":"yes","#, good), "input.queue", "must be true or false"),
+        (input_with(r#""queue":1,"#, good), "input.queue", "must be true or false"),
+        (input_with(r#""stream":0,"#, good), "input.stream", "must be true or false"),
+        (input_with(r#""type":"client.message","#, good), "input.type", "stands twice"),
         (input_with("", "null"), "input.message", "is missing"),
         (input_with("", "\"hi\""), "input.message", object),
         (input_with("", "{}"), "input.message.role", "is missing"),
-        (
-            input_with("", r#"{"role":1}"#),
-            "input.message.role",
-            "must be a string",
-        ),
-        (
-            input_with("", r#"{"role":"User"}"#),
-            "input.message.role",
-            "`User` is not a role",
-        ),
+        (input_with("", r#"{"role":1}"#), "input.message.role", "must be a string"),
+        (input_with("", r#"{"role":"User"}"#), "input.message.role", "`User` is not a role"),
         (
             input_with("", r#"{"role":"developer"}"#),
             "input.message.role",
@@ -236,13 +175,7 @@ fn an_input_of_another_shape_names_the_field() {
 
 #[test]
 fn an_input_of_another_type_is_named() {
-    for kind in [
-        "client.messages",
-        "client.action",
-        "interrupt.resume",
-        "",
-        "Client.Message",
-    ] {
+    for kind in ["client.messages", "client.action", "interrupt.resume", "", "Client.Message"] {
         let body = format!(r#"{{"input":{{"agent_id":"a","type":"{kind}"}}}}"#);
         let text = format!("`input.type` `{kind}` is not an input that is taken here");
         refused(client(&body), Shape422, &text);
@@ -253,37 +186,13 @@ fn an_input_of_another_type_is_named() {
 fn a_message_of_another_shape_names_the_field() {
     for (fields, path, problem) in [
         (r#""id":7"#, "id", "must be a string"),
-        (
-            r#""content":7"#,
-            "content",
-            "must be a string or an array of content parts",
-        ),
-        (
-            r#""content":{}"#,
-            "content",
-            "must be a string or an array of content parts",
-        ),
+        (r#""content":7"#, "content", "must be a string or an array of content parts"),
+        (r#""content":{}"#, "content", "must be a string or an array of content parts"),
         (r#""content":["hi"]"#, "content[0]", "must be an object"),
-        (
-            r#""content":[{"type":"text","text":"a"},{}]"#,
-            "content[1].type",
-            "is missing",
-        ),
-        (
-            r#""content":[{"type":"text"}]"#,
-            "content[0].text",
-            "is missing",
-        ),
-        (
-            r#""content":[{"type":"text","text":1}]"#,
-            "content[0].text",
-            "must be a string",
-        ),
-        (
-            r#""content":[{"type":1}]"#,
-            "content[0].type",
-            "must be a string",
-        ),
+        (r#""content":[{"type":"text","text":"a"},{}]"#, "content[1].type", "is missing"),
+        (r#""content":[{"type":"text"}]"#, "content[0].text", "is missing"),
+        (r#""content":[{"type":"text","text":1}]"#, "content[0].text", "must be a string"),
+        (r#""content":[{"type":1}]"#, "content[0].type", "must be a string"),
         (
             r#""content":[{"type":"video_url"}]"#,
             "content[0].type",
@@ -300,17 +209,7 @@ fn a_message_of_another_shape_names_the_field() {
 
 #[test]
 fn an_id_outside_the_rule_is_out_of_range() {
-    for id in [
-        "",
-        "a b",
-        "../x",
-        "a/b",
-        "%00",
-        "\\u0000",
-        "a\\n",
-        "\\u00e9",
-        &"x".repeat(129),
-    ] {
+    for id in ["", "a b", "../x", "a/b", "%00", "\\u0000", "a\\n", "\\u00e9", &"x".repeat(129)] {
         let good = r#"{"role":"user"}"#;
         let session = format!(r#"{{"session_id":"{id}","input":{{"agent_id":"a"}}}}"#);
         let agent = format!(r#"{{"input":{{"agent_id":"{id}"}}}}"#);
@@ -337,17 +236,10 @@ fn a_text_is_as_long_as_it_may_be_in_bytes() {
     assert!(client(&body(&"x".repeat(TEXT_MAX))).is_ok());
     let text = "`input.message.content` is longer than 20 bytes";
     refused(client(&body(&"x".repeat(TEXT_MAX + 1))), Range400, text);
-    refused(
-        client(&body(&"\u{e9}".repeat(TEXT_MAX / 2 + 1))),
-        Range400,
-        text,
-    );
+    refused(client(&body(&"\u{e9}".repeat(TEXT_MAX / 2 + 1))), Range400, text);
     // An escape counts as what it stands for.
     assert!(client(&body(&"\\u0041".repeat(TEXT_MAX))).is_ok());
-    let part = format!(
-        r#""content":[{{"type":"text","text":"{}"}}]"#,
-        "x".repeat(TEXT_MAX + 1)
-    );
+    let part = format!(r#""content":[{{"type":"text","text":"{}"}}]"#, "x".repeat(TEXT_MAX + 1));
     let text = "`input.message.content[0].text` is longer than 20 bytes";
     refused(client(&message_with(&part)), Range400, text);
     let name = format!(r#""name":"{}""#, "x".repeat(64 * 1024 + 1));
@@ -369,21 +261,11 @@ fn a_message_has_at_most_256_parts() {
 
 #[test]
 fn what_is_not_json_is_malformed_wherever_it_breaks() {
-    for body in [
-        "",
-        "{",
-        r#"{"input":}"#,
-        r#"{"input":{"agent_id":"a"},}"#,
-        "{} {}",
-        "\u{feff}{}",
-    ] {
+    for body in ["", "{", r#"{"input":}"#, r#"{"input":{"agent_id":"a"},}"#, "{} {}", "\u{feff}{}"]
+    {
         assert_eq!(class(&client(body).unwrap_err()), Malformed400, "{body:?}");
     }
-    let deep = format!(
-        r#"{{"x":{}{}}}"#,
-        "[".repeat(DEPTH_MAX),
-        "]".repeat(DEPTH_MAX)
-    );
+    let deep = format!(r#"{{"x":{}{}}}"#, "[".repeat(DEPTH_MAX), "]".repeat(DEPTH_MAX));
     assert_eq!(class(&client(&deep).unwrap_err()), Malformed400);
 }
 
@@ -406,10 +288,7 @@ fn a_machine_body_is_taken_with_the_identity_that_it_speaks_for() {
     assert_eq!(stream, Some(true));
     assert_eq!(message, Message::text(Role::User, "hi"));
     assert_eq!(identity.id.as_str(), "Zo\u{eb} <zoe@example.com>");
-    assert_eq!(
-        identity.metadata.unwrap().text(),
-        r#"{ "b":"1", "a":"\u0041" }"#
-    );
+    assert_eq!(identity.metadata.unwrap().text(), r#"{ "b":"1", "a":"\u0041" }"#);
 }
 
 #[test]
@@ -426,14 +305,8 @@ fn a_machine_body_of_another_shape_names_the_field() {
         ("[]".to_owned(), "`body` must be an object"),
         ("{}".to_owned(), "`agent_id` is missing"),
         (r#"{"agent_id":"a"}"#.to_owned(), "`payload` is missing"),
-        (
-            r#"{"agent_id":"a","payload":"x"}"#.to_owned(),
-            "`payload` must be an object",
-        ),
-        (
-            r#"{"agent_id":"a","payload":{}}"#.to_owned(),
-            "`payload.type` is missing",
-        ),
+        (r#"{"agent_id":"a","payload":"x"}"#.to_owned(), "`payload` must be an object"),
+        (r#"{"agent_id":"a","payload":{}}"#.to_owned(), "`payload.type` is missing"),
         (
             r#"{"agent_id":"a","payload":{"type":"tool.result"}}"#.to_owned(),
             "`payload.type` `tool.result` is not an input that is taken here",
@@ -445,14 +318,8 @@ fn a_machine_body_of_another_shape_names_the_field() {
         (machine_with("null"), "`identity` is missing"),
         (machine_with("\"zoe\""), "`identity` must be an object"),
         (machine_with("{}"), "`identity.id` is missing"),
-        (
-            machine_with(r#"{"id":1}"#),
-            "`identity.id` must be a string",
-        ),
-        (
-            machine_with(r#"{"id":"z","metadata":[]}"#),
-            "`identity.metadata` must be an object",
-        ),
+        (machine_with(r#"{"id":1}"#), "`identity.id` must be a string"),
+        (machine_with(r#"{"id":"z","metadata":[]}"#), "`identity.metadata` must be an object"),
         (
             machine_with(r#"{"id":"z","metadata":{"a":1}}"#),
             "`identity.metadata.a` must be a string",
@@ -470,11 +337,7 @@ fn a_machine_body_of_another_shape_names_the_field() {
 fn an_identity_out_of_range_names_the_field() {
     let owner = "`identity.id` must be 1 to 256 bytes of printable text";
     for id in ["", "a\\u0000", "a\\r\\nb", &"x".repeat(257)] {
-        refused(
-            machine(&machine_with(&format!(r#"{{"id":"{id}"}}"#))),
-            Range400,
-            owner,
-        );
+        refused(machine(&machine_with(&format!(r#"{{"id":"{id}"}}"#))), Range400, owner);
     }
     let metadata = |members: &[String]| {
         let metadata = members.join(",");
@@ -492,10 +355,7 @@ fn an_identity_out_of_range_names_the_field() {
 #[test]
 fn a_token_request_is_read() {
     let request = token(r#"{"identity":{"id":"zoe"},"ttl_seconds":60}"#).unwrap();
-    assert_eq!(
-        (request.identity.id.as_str(), request.ttl_secs),
-        ("zoe", Some(60))
-    );
+    assert_eq!((request.identity.id.as_str(), request.ttl_secs), ("zoe", Some(60)));
     for (ttl, expected) in [("null", None), ("1", Some(1)), ("86400", Some(86_400))] {
         let body = format!(r#"{{"ttl_seconds":{ttl},"identity":{{"id":"zoe"}}}}"#);
         assert_eq!(token(&body).unwrap().ttl_secs, expected);

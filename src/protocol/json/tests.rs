@@ -52,10 +52,7 @@ fn an_opaque_value_keeps_its_spelling() {
         let [args] = items[1].fields(["args"])?;
         items[1].required("args", args)?.raw()
     });
-    assert_eq!(
-        raw.unwrap().text(),
-        r#"{"b":1e2,  "a":18446744073709551616}"#
-    );
+    assert_eq!(raw.unwrap().text(), r#"{"b":1e2,  "a":18446744073709551616}"#);
 }
 
 #[test]
@@ -76,10 +73,7 @@ fn nesting_is_limited_on_both_paths() {
         assert!(read(&nested(DEPTH_MAX, leaf), |_| Ok(())).is_ok(), "{leaf}");
         for depth in [DEPTH_MAX + 1, 200, 5000] {
             let error = read(&nested(depth, leaf), |_| Ok(())).unwrap_err();
-            assert!(
-                matches!(error, DecodeError::Malformed(_)),
-                "{leaf} {depth}: {error}"
-            );
+            assert!(matches!(error, DecodeError::Malformed(_)), "{leaf} {depth}: {error}");
         }
     }
 }
@@ -135,10 +129,7 @@ fn any_json() -> impl Strategy<Value = String> {
 /// Every value reached by walking is the text that `serde_json` sees at the same place.
 fn invariant_walk_agrees(node: &Node<'_>, value: &serde_json::Value) {
     let raw = node.raw().unwrap();
-    assert_eq!(
-        &serde_json::from_str::<serde_json::Value>(raw.text()).unwrap(),
-        value
-    );
+    assert_eq!(&serde_json::from_str::<serde_json::Value>(raw.text()).unwrap(), value);
     match value {
         serde_json::Value::Array(items) => {
             for (node, item) in node.items(usize::MAX).unwrap().iter().zip(items) {

@@ -19,10 +19,7 @@ impl Decider<'_> {
                 }
                 Phase::Running { .. } => {
                     let id = call.request.id.clone();
-                    self.effects.push(Effect::StopCall {
-                        id,
-                        attempt: call.attempt,
-                    });
+                    self.effects.push(Effect::StopCall { id, attempt: call.attempt });
                     let shown = streamed.contains(&call.request.id);
                     self.model_call_failed(&call, deadline_exceeded(), shown);
                 }
@@ -32,29 +29,16 @@ impl Decider<'_> {
     }
 
     fn due_calls(&self) -> Vec<Call> {
-        let calls = self
-            .session
-            .turn
-            .iter()
-            .flat_map(|turn| turn.calls.values());
-        calls
-            .filter(|call| call.wake_at().is_some_and(|at| at <= self.now))
-            .cloned()
-            .collect()
+        let calls = self.session.turn.iter().flat_map(|turn| turn.calls.values());
+        calls.filter(|call| call.wake_at().is_some_and(|at| at <= self.now)).cloned().collect()
     }
 
     /// Ends the attempts that the last process left in flight: nobody will answer them. Whether they
     /// had shown output is not known, so a streaming one counts as if it had.
     pub(super) fn recover(&mut self) -> Reply {
-        let calls = self
-            .session
-            .turn
-            .iter()
-            .flat_map(|turn| turn.calls.values());
-        let in_flight: Vec<Call> = calls
-            .filter(|call| matches!(call.phase, Phase::Running { .. }))
-            .cloned()
-            .collect();
+        let calls = self.session.turn.iter().flat_map(|turn| turn.calls.values());
+        let in_flight: Vec<Call> =
+            calls.filter(|call| matches!(call.phase, Phase::Running { .. })).cloned().collect();
         for call in in_flight {
             self.model_call_failed(&call, interrupted(), call.request.stream);
         }

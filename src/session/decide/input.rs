@@ -30,10 +30,7 @@ impl Decider<'_> {
             let mut input = submission.input;
             let Input::Message { message, .. } = &mut input;
             message.id.get_or_insert_with(|| self.mint_message_id());
-            self.emit(Payload::TurnQueued(TurnQueued {
-                turn_id: turn_id.clone(),
-                input,
-            }));
+            self.emit(Payload::TurnQueued(TurnQueued { turn_id: turn_id.clone(), input }));
         } else {
             self.start_turn(turn_id.clone(), submission.input);
         }
@@ -47,16 +44,11 @@ impl Decider<'_> {
             if origin.identity.id != submission.identity.id {
                 return Err(Rejection::NotOwner);
             }
-            if let Some((turn_id, record)) = submission
-                .turn_id
-                .as_ref()
-                .and_then(|id| session.turns.get_key_value(id))
+            if let Some((turn_id, record)) =
+                submission.turn_id.as_ref().and_then(|id| session.turns.get_key_value(id))
             {
                 let queued = matches!(record, TurnRecord::Queued);
-                return Ok(Some(Reply::Accepted {
-                    turn_id: turn_id.clone(),
-                    queued,
-                }));
+                return Ok(Some(Reply::Accepted { turn_id: turn_id.clone(), queued }));
             }
         }
         let Input::Message { message, .. } = &submission.input;
@@ -66,19 +58,19 @@ impl Decider<'_> {
                 problem: "is `tool`, but no client-handled call is open",
             });
         }
-        let Some(origin) = &session.origin else {
-            return Ok(None);
-        };
-        if origin.agent_id != submission.agent_id {
+        if let Some(origin) = &session.origin
+            && origin.agent_id != submission.agent_id
+        {
             return Err(Rejection::AgentMismatch(origin.agent_id.clone()));
+        }
+        if self.agent.is_none() {
+            return Err(Rejection::UnknownAgent(submission.agent_id.clone()));
         }
         let Some(turn) = &session.turn else {
             return Ok(None);
         };
         if !submission.queue {
-            return Err(Rejection::TurnAlreadyActive {
-                turn_id: turn.id.clone(),
-            });
+            return Err(Rejection::TurnAlreadyActive { turn_id: turn.id.clone() });
         }
         if session.queue.len() >= submission.queued_turns_max {
             return Err(Rejection::QueueFull);
@@ -89,10 +81,7 @@ impl Decider<'_> {
     /// Records a submitted message under the head; false when the turn owes nothing for it: its id
     /// is known, or it speaks for the assistant (S18).
     pub(super) fn record_input(&mut self, mut message: Message) -> bool {
-        let known = message
-            .id
-            .as_ref()
-            .is_some_and(|id| self.session.tree.contains(id));
+        let known = message.id.as_ref().is_some_and(|id| self.session.tree.contains(id));
         if known {
             return false;
         }
@@ -105,10 +94,7 @@ impl Decider<'_> {
     /// Records a message that has an id under the head.
     pub(super) fn record(&mut self, message: Message) {
         let parent_id = self.session.tree.head().cloned();
-        self.emit(Payload::MessageNew(MessageNew {
-            message: Arc::new(message),
-            parent_id,
-        }));
+        self.emit(Payload::MessageNew(MessageNew { message: Arc::new(message), parent_id }));
     }
 
     fn mint_turn_id(&self) -> TurnId {

@@ -39,48 +39,36 @@ pub enum Reply {
 }
 
 impl Session {
-    /// Decides `command` with `agent` as the session's configuration. State changes only when this
-    /// is `Ok`; time never runs backwards within a session (S4).
+    /// Decides `command` with `agent` as the configuration of the session's agent, none when it is not
+    /// declared. State changes only when this is `Ok`; time never runs backwards within a session
+    /// (S4).
     pub fn decide(
         &mut self,
         command: Command,
-        agent: &AgentConfig,
+        agent: Option<&AgentConfig>,
         now: Timestamp,
     ) -> Result<Step, Rejection> {
         let now = now.max(self.last_event_at);
-        let mut decider = Decider {
-            session: self,
-            agent,
-            now,
-            events: Vec::new(),
-            effects: Vec::new(),
-        };
+        let mut decider =
+            Decider { session: self, agent, now, events: Vec::new(), effects: Vec::new() };
         let reply = match command {
             Command::Submit(submission) => decider.submit(*submission)?,
-            Command::SettleModelCall {
-                id,
-                attempt,
-                outcome,
-            } => decider.settle_model_call(&id, attempt, outcome)?,
+            Command::SettleModelCall { id, attempt, outcome } => {
+                decider.settle_model_call(&id, attempt, outcome)?
+            }
             Command::Wake { streamed } => decider.wake(&streamed),
             Command::Recover => decider.recover(),
         };
         decider.start_queued_turns();
-        let Decider {
-            events, effects, ..
-        } = decider;
-        Ok(Step {
-            events,
-            effects,
-            reply,
-        })
+        let Decider { events, effects, .. } = decider;
+        Ok(Step { events, effects, reply })
     }
 }
 
 /// One decision under way. `emit` is its only way to change the session.
 struct Decider<'a> {
     session: &'a mut Session,
-    agent: &'a AgentConfig,
+    agent: Option<&'a AgentConfig>,
     now: Timestamp,
     events: Vec<Event>,
     effects: Vec<Effect>,
@@ -101,12 +89,7 @@ impl Decider<'_> {
             | Payload::ToolCallRequested(_)
             | Payload::ToolCallErrored(_) => self.session.turn.as_ref().map(|turn| turn.id.clone()),
         };
-        let event = Event {
-            seq: self.session.seq.next(),
-            occurred_at: self.now,
-            turn_id,
-            payload,
-        };
+        let event = Event { seq: self.session.seq.next(), occurred_at: self.now, turn_id, payload };
         self.session.evolve(&event);
         self.events.push(event);
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Decider;
 use crate::ids::derive_call_id;
 use crate::ids::{CallId, MessageId};
-use crate::protocol::agent::RetryPolicy;
+use crate::protocol::agent::{RetryPolicy, Seconds};
 use crate::protocol::content::Content;
 use crate::protocol::error::ErrorInfo;
 use crate::protocol::event::{
@@ -33,27 +33,27 @@ impl Decider<'_> {
             let message = format!("the turn made {MODEL_CALLS_MAX} model calls without an answer");
             return self.complete_turn(None, Some(ErrorInfo::new(message, None)));
         }
+        let Some(agent) = self.agent else {
+            let message = "the agent of this session is no longer declared";
+            return self.complete_turn(None, Some(ErrorInfo::new(message, None)));
+        };
         let id = derive_call_id(&self.session.key, self.next_seq(), 0, self.now);
-        let stream = stream.or(turn.stream).unwrap_or(self.agent.stream);
+        let stream = stream.or(turn.stream).unwrap_or(agent.stream);
         self.emit(Payload::LlmCallRequested(LlmCallRequested {
             id: id.clone(),
-            llm: self.agent.llm.clone(),
-            model: self.agent.model.clone(),
+            llm: agent.llm.clone(),
+            model: agent.model.clone(),
             handler: Handler::Server,
             stream,
             head_id,
-            retry: self.agent.retry,
+            retry: agent.retry,
         }));
-        self.dispatch_model_call(id, 1, &self.agent.retry);
+        self.dispatch_model_call(id, 1, &agent.retry);
     }
 
     pub(super) fn dispatch_model_call(&mut self, id: CallId, attempt: u32, retry: &RetryPolicy) {
-        let deadline = self.after(retry.timeout_secs.map(|timeout| timeout.duration()));
-        let dispatched = CallDispatched {
-            id: id.clone(),
-            attempt,
-            deadline,
-        };
+        let deadline = self.after(retry.timeout_secs.map(Seconds::duration));
+        let dispatched = CallDispatched { id: id.clone(), attempt, deadline };
         self.emit(Payload::LlmCallDispatched(dispatched));
         self.effects.push(Effect::CallModel { id, attempt });
     }
@@ -75,10 +75,7 @@ impl Decider<'_> {
             name: None,
         };
         let message = Arc::new(message);
-        self.emit(Payload::MessageNew(MessageNew {
-            message,
-            parent_id: Some(head_id),
-        }));
+        self.emit(Payload::MessageNew(MessageNew { message, parent_id: Some(head_id) }));
         if response.tool_calls.is_empty() {
             return self.complete_turn(data, None);
         }

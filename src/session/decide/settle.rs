@@ -46,20 +46,12 @@ impl Decider<'_> {
     /// The id that the deltas of this attempt carry, unless a caller took it while the call ran.
     fn free_reply_id(&self, call: &Call) -> MessageId {
         let reply_id = call.reply_id();
-        if self.session.tree.contains(&reply_id) {
-            self.mint_message_id()
-        } else {
-            reply_id
-        }
+        if self.session.tree.contains(&reply_id) { self.mint_message_id() } else { reply_id }
     }
 
     /// Ends an attempt; the call waits for its next one, or the turn ends with it.
     pub(super) fn model_call_failed(&mut self, call: &Call, failure: CallFailure, streamed: bool) {
-        let CallFailure {
-            error,
-            retryable,
-            retry_after,
-        } = failure;
+        let CallFailure { error, retryable, retry_after } = failure;
         let retry = &call.request.retry;
         let will_retry = retryable && call.attempt < retry.max_retries;
         let wait =

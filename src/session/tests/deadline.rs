@@ -9,11 +9,7 @@ use crate::time::Timestamp;
 
 #[test]
 fn an_attempt_has_the_deadline_of_its_policy() {
-    for (timeout, expected) in [
-        (Some(180), Some(180_000)),
-        (Some(1), Some(1000)),
-        (None, None),
-    ] {
+    for (timeout, expected) in [(Some(180), Some(180_000)), (Some(1), Some(1000)), (None, None)] {
         let mut conversation = Conversation::new();
         conversation.agent.retry = retry(timeout, 4, 2, 30);
         let step = conversation.accepts(ask("hello"));
@@ -92,11 +88,7 @@ fn what_the_stopped_attempt_had_shown_decides_the_id_of_the_reply() {
         let (call, _) = conversation.open();
         conversation.now = conversation.session.wake_at().unwrap();
         let other = crate::ids::CallId::parse("other").unwrap();
-        let streamed = if shown {
-            vec![other, call.clone()]
-        } else {
-            vec![other]
-        };
+        let streamed = if shown { vec![other, call.clone()] } else { vec![other] };
         let step = conversation.wakes(&streamed);
         assert_eq!(only(&step.events, call_errored).streamed, shown);
         conversation.wakes_at_its_timer();
@@ -112,10 +104,7 @@ fn a_late_wake_fires_one_timer_at_a_time() {
     assert_eq!(kinds(&conversation.wakes(&[]).events), ["llm.call.errored"]);
     assert!(conversation.session.wake_at().unwrap() > conversation.now);
     conversation.passes(3_600_000);
-    assert_eq!(
-        kinds(&conversation.wakes(&[]).events),
-        ["llm.call.dispatched"]
-    );
+    assert_eq!(kinds(&conversation.wakes(&[]).events), ["llm.call.dispatched"]);
 }
 
 #[test]
@@ -151,10 +140,7 @@ fn a_restart_ends_the_attempt_in_flight_and_retries_it_before_its_deadline() {
     assert_eq!(kinds(&step.events), ["llm.call.errored"]);
     assert!(step.effects.is_empty(), "nobody is left to be stopped");
     let errored = only(&step.events, call_errored);
-    assert_eq!(
-        errored.error.detail.as_ref().unwrap().text(),
-        r#""interrupted""#
-    );
+    assert_eq!(errored.error.detail.as_ref().unwrap().text(), r#""interrupted""#);
     assert!(errored.will_retry);
     assert!(errored.retry_at.unwrap().since(conversation.now) <= Duration::from_millis(2400));
     let late = settle(call, attempt, answer("from the dead"));
@@ -191,13 +177,7 @@ fn a_restart_leaves_alone_what_only_waits() {
 fn recovering_twice_is_recovering_once() {
     let mut conversation = Conversation::with_a_running_turn();
     conversation.recovers();
-    assert!(
-        conversation
-            .apply(Command::Recover)
-            .unwrap()
-            .events
-            .is_empty()
-    );
+    assert!(conversation.apply(Command::Recover).unwrap().events.is_empty());
     assert!(conversation.recovers().events.is_empty());
 }
 

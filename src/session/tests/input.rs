@@ -8,13 +8,8 @@ use crate::protocol::message::Role;
 use crate::session::{Rejection, Reply, TurnRecord};
 use crate::time::Timestamp;
 
-const FIRST_TURN: [&str; 5] = [
-    "session.created",
-    "turn.started",
-    "message.new",
-    "llm.call.requested",
-    "llm.call.dispatched",
-];
+const FIRST_TURN: [&str; 5] =
+    ["session.created", "turn.started", "message.new", "llm.call.requested", "llm.call.dispatched"];
 
 fn accepted(id: &str, queued: bool) -> Reply {
     let turn_id = turn_id(id);
@@ -69,19 +64,11 @@ fn a_minted_id_steps_aside_for_one_that_a_caller_guessed() {
 fn the_same_turn_id_answers_with_that_turn_whatever_the_body_says() {
     let mut conversation = Conversation::with_a_running_turn();
     conversation.accepts(ask("next").turn("t2").queued());
-    let other = || {
-        ask("other")
-            .agent("someone-else")
-            .role(Role::Tool)
-            .queue_of(0)
-    };
+    let other = || ask("other").agent("someone-else").role(Role::Tool).queue_of(0);
     for (id, queued) in [("t1", false), ("t2", true)] {
         let step = conversation.accepts(other().turn(id));
         assert_eq!(step.reply, accepted(id, queued));
-        assert!(
-            step.events.is_empty() && step.effects.is_empty(),
-            "{step:?}"
-        );
+        assert!(step.events.is_empty() && step.effects.is_empty(), "{step:?}");
     }
     conversation.answers("hi");
     for (id, queued) in [("t1", false), ("t2", false)] {
@@ -180,13 +167,7 @@ fn a_failed_turn_lets_the_next_one_start() {
 fn queued_turns_that_owe_nothing_complete_one_after_another() {
     let mut conversation = Conversation::with_a_running_turn();
     for id in ["t2", "t3", "t4"] {
-        conversation.accepts(
-            ask("known")
-                .turn(id)
-                .message("m1")
-                .role(Role::Assistant)
-                .queued(),
-        );
+        conversation.accepts(ask("known").turn(id).message("m1").role(Role::Assistant).queued());
     }
     let step = conversation.answers("hi");
     let expected = [
@@ -210,10 +191,7 @@ fn as_many_turns_wait_as_may() {
     let mut conversation = Conversation::with_a_running_turn();
     conversation.accepts(ask("a").queued().queue_of(2));
     conversation.accepts(ask("b").queued().queue_of(2));
-    assert_eq!(
-        conversation.refuses(ask("c").queued().queue_of(2)),
-        Rejection::QueueFull
-    );
+    assert_eq!(conversation.refuses(ask("c").queued().queue_of(2)), Rejection::QueueFull);
     conversation.answers("hi");
     conversation.accepts(ask("c").queued().queue_of(2));
 }
@@ -236,10 +214,7 @@ fn another_agent_is_refused_while_idle_and_while_busy() {
     let mismatch = Rejection::AgentMismatch(AgentId::parse("helper").unwrap());
     let mut conversation = Conversation::with_a_running_turn();
     assert_eq!(conversation.refuses(ask("x").agent("other")), mismatch);
-    assert_eq!(
-        conversation.refuses(ask("x").agent("other").queued()),
-        mismatch
-    );
+    assert_eq!(conversation.refuses(ask("x").agent("other").queued()), mismatch);
     conversation.answers("hi");
     assert_eq!(conversation.refuses(ask("x").agent("other")), mismatch);
     let text = "agent mismatch: this session runs `helper`";
@@ -256,10 +231,7 @@ fn a_tool_message_without_an_open_call_is_refused_and_creates_nothing() {
     assert_eq!(conversation.refuses(ask("42").role(Role::Tool)), rejection);
     assert!(!conversation.session.exists());
     let mut conversation = Conversation::with_a_running_turn();
-    assert_eq!(
-        conversation.refuses(ask("42").role(Role::Tool).queued()),
-        rejection
-    );
+    assert_eq!(conversation.refuses(ask("42").role(Role::Tool).queued()), rejection);
 }
 
 #[test]
@@ -279,17 +251,9 @@ fn a_queued_message_has_its_id_before_it_is_recorded() {
     let step = conversation.accepts(ask("next").queued());
     let stored = String::from_utf8(step.events[0].encode(&key().session)).unwrap();
     let step = conversation.answers("hi");
-    let recorded = step
-        .events
-        .iter()
-        .filter_map(message_new)
-        .next_back()
-        .unwrap();
+    let recorded = step.events.iter().filter_map(message_new).next_back().unwrap();
     let id = recorded.message.id.clone().unwrap();
-    assert!(
-        stored.contains(&format!(r#""message":{{"id":"{id}""#)),
-        "{stored}"
-    );
+    assert!(stored.contains(&format!(r#""message":{{"id":"{id}""#)), "{stored}");
 }
 
 #[test]
@@ -306,9 +270,7 @@ fn a_known_message_id_adds_nothing_and_its_turn_completes_at_once() {
 
 fn texts(conversation: &Conversation) -> Vec<String> {
     let messages = conversation.session.view().unwrap().messages;
-    let content = messages
-        .iter()
-        .filter_map(|message| message.content.as_ref());
+    let content = messages.iter().filter_map(|message| message.content.as_ref());
     content.map(Content::text).collect()
 }
 
@@ -321,12 +283,7 @@ fn an_assistant_message_is_recorded_and_owes_no_reply() {
             ask = ask.by_a_machine();
         }
         let step = conversation.accepts(ask);
-        let expected = [
-            "session.created",
-            "turn.started",
-            "message.new",
-            "turn.completed",
-        ];
+        let expected = ["session.created", "turn.started", "message.new", "turn.completed"];
         assert_eq!(kinds(&step.events), expected);
         assert!(!conversation.session.owes());
     }
@@ -351,11 +308,7 @@ fn the_system_text_of_a_frontend_counts_as_user_text() {
             let messages = conversation.session.view().unwrap().messages;
             let last = messages.last().unwrap();
             assert_eq!((last.role, &last.id), (expected, &Some(message_id("m1"))));
-            assert_eq!(
-                conversation.open().1,
-                1,
-                "a system text is answered as well"
-            );
+            assert_eq!(conversation.open().1, 1, "a system text is answered as well");
         }
     }
 }

@@ -66,7 +66,7 @@ impl Conversation {
     /// Decides `command` and checks every invariant.
     pub(crate) fn apply(&mut self, command: Command) -> Result<Step, Rejection> {
         let before = self.session.clone();
-        let verdict = self.session.decide(command, &self.agent, self.now);
+        let verdict = self.session.decide(command, Some(&self.agent), self.now);
         match &verdict {
             Ok(step) => self.absorb(step),
             Err(_) => invariants::invariant_a_refusal_changes_nothing(&before, &self.session),
@@ -84,8 +84,7 @@ impl Conversation {
             self.reread.evolve(&decoded(&stored));
             self.stored.push(stored);
             if let Payload::LlmCallCompleted(completed) = &event.payload {
-                self.asked
-                    .remove(&(completed.id.clone(), completed.attempt));
+                self.asked.remove(&(completed.id.clone(), completed.attempt));
             }
             if let Payload::LlmCallErrored(errored) = &event.payload {
                 self.asked.remove(&(errored.id.clone(), errored.attempt));

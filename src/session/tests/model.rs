@@ -72,11 +72,9 @@ impl Model {
         let mut news = News::of(actual, now);
         let expected = match command {
             Command::Submit(submission) => self.submit(*submission, agent, &mut news),
-            Command::SettleModelCall {
-                id,
-                attempt,
-                outcome,
-            } => self.settle(&id, attempt, outcome, agent, &mut news),
+            Command::SettleModelCall { id, attempt, outcome } => {
+                self.settle(&id, attempt, outcome, agent, &mut news)
+            }
             Command::Wake { streamed } => {
                 self.wake(&streamed, &mut news);
                 Ok(Reply::Done)
@@ -106,10 +104,7 @@ impl Model {
         if let Some(reply) = self.check(&submission)? {
             return Ok(reply);
         }
-        let Input::Message {
-            mut message,
-            stream,
-        } = submission.input;
+        let Input::Message { mut message, stream } = submission.input;
         if submission.caller == Caller::Frontend && message.role == Role::System {
             message.role = Role::User;
         }
@@ -123,9 +118,7 @@ impl Model {
             let Payload::TurnQueued(recorded) = news.next("turn.queued") else {
                 unreachable!("by its kind")
             };
-            let Input::Message {
-                message: with_id, ..
-            } = &recorded.input;
+            let Input::Message { message: with_id, .. } = &recorded.input;
             message.id = message.id.or_else(|| with_id.id.clone());
             assert!(message.id.is_some(), "a queued message has its id");
             assert_eq!((&recorded.turn_id, with_id), (&turn_id, &message));
@@ -164,9 +157,9 @@ impl Model {
             return Err(Rejection::AgentMismatch(agent.clone()));
         }
         match &self.running {
-            Some(running) if !submission.queue => Err(Rejection::TurnAlreadyActive {
-                turn_id: running.turn.clone(),
-            }),
+            Some(running) if !submission.queue => {
+                Err(Rejection::TurnAlreadyActive { turn_id: running.turn.clone() })
+            }
             Some(_) if self.queue.len() >= submission.queued_turns_max => Err(Rejection::QueueFull),
             Some(_) | None => Ok(None),
         }
@@ -192,13 +185,7 @@ impl Model {
         }
         let stream = stream.unwrap_or(agent.stream);
         if owed {
-            self.request(
-                turn,
-                stream,
-                (Cost::default(), Usage::default()),
-                agent,
-                news,
-            );
+            self.request(turn, stream, (Cost::default(), Usage::default()), agent, news);
         } else {
             self.complete(&turn, (Cost::default(), Usage::default()), None, news);
         }
@@ -283,10 +270,7 @@ impl Model {
         let calls = completed.response.tool_calls.clone();
         assert_eq!(calls.len(), response.tool_calls.len());
         let reply_id = running.reply_id();
-        let taken = self
-            .said
-            .iter()
-            .any(|said| said.id.as_ref() == Some(&reply_id));
+        let taken = self.said.iter().any(|said| said.id.as_ref() == Some(&reply_id));
         let reply = Message {
             id: (!taken).then_some(reply_id),
             role: Role::Assistant,
@@ -325,10 +309,7 @@ impl Model {
         let Payload::LlmCallErrored(errored) = news.next("llm.call.errored") else {
             unreachable!("by its kind")
         };
-        assert_eq!(
-            (&errored.id, errored.attempt),
-            (&running.call, running.attempt)
-        );
+        assert_eq!((&errored.id, errored.attempt), (&running.call, running.attempt));
         assert_eq!(errored.streamed, shown);
         let again = failure.retryable && running.attempt < running.policy.max_retries;
         assert_eq!(errored.will_retry, again);
@@ -340,10 +321,7 @@ impl Model {
         let until = errored.retry_at.expect("a retry has its time");
         let (least, most) = running.wait(failure.retry_after);
         let (least, most) = (news.now.plus(least), news.now.plus(most));
-        assert!(
-            (least..=most).contains(&until),
-            "{least} <= {until} <= {most}"
-        );
+        assert!((least..=most).contains(&until), "{least} <= {until} <= {most}");
         running.attempt_state = Attempt::Waits { until };
         running.shown |= shown;
         self.running = Some(running);
@@ -392,10 +370,7 @@ impl Model {
         assert_eq!(session.exists(), self.created_for.is_some());
         let view = session.view();
         let messages = view.iter().flat_map(|view| &view.messages);
-        assert!(
-            messages.map(|message| &**message).eq(&self.said),
-            "{view:?}"
-        );
+        assert!(messages.map(|message| &**message).eq(&self.said), "{view:?}");
         for (id, expected) in &self.turns {
             let actual = session.turn_record(id).map(|record| match record {
                 TurnRecord::Queued => Progress::Queued,

@@ -36,10 +36,7 @@ fn a_session_without_messages_has_no_head() {
     let first = &conversation.log[..1];
     let created = crate::session::Session::replay(key(), first);
     let view = serde_json::to_value(created.view().unwrap()).unwrap();
-    assert_eq!(
-        view["message_tree"],
-        serde_json::json!({ "head_id": null, "nodes": [] })
-    );
+    assert_eq!(view["message_tree"], serde_json::json!({ "head_id": null, "nodes": [] }));
     assert_eq!(view["messages"], serde_json::json!([]));
 }
 
@@ -48,17 +45,11 @@ fn a_turn_is_remembered_with_where_it_stands_in_the_log() {
     let mut conversation = Conversation::with_a_running_turn();
     let record = |conversation: &Conversation, id| conversation.session.turn_record(&turn_id(id));
     let started = Seq(2);
-    assert_eq!(
-        record(&conversation, "t1"),
-        Some(TurnRecord::Running { started })
-    );
+    assert_eq!(record(&conversation, "t1"), Some(TurnRecord::Running { started }));
     conversation.accepts(ask("next").turn("t2").queued());
     assert_eq!(record(&conversation, "t2"), Some(TurnRecord::Queued));
     conversation.answers("hi");
-    let completed = TurnRecord::Completed {
-        started,
-        completed: Seq(9),
-    };
+    let completed = TurnRecord::Completed { started, completed: Seq(9) };
     assert_eq!(record(&conversation, "t1"), Some(completed));
     let next = TurnRecord::Running { started: Seq(10) };
     assert_eq!(record(&conversation, "t2"), Some(next));

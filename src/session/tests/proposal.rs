@@ -15,10 +15,7 @@ fn a_model_call_is_requested_from_the_head_with_what_the_agent_says() {
     let step = conversation.accepts(ask("hello").message("m1"));
     let request = only(&step.events, call_requested);
     assert_eq!(request.head_id, message_id("m1"));
-    assert_eq!(
-        (request.llm.as_str(), request.model.as_str()),
-        ("demo", "demo-1")
-    );
+    assert_eq!((request.llm.as_str(), request.model.as_str()), ("demo", "demo-1"));
     assert_eq!(request.handler, Handler::Server);
     assert_eq!(request.retry, RetryPolicy::MODEL_CALL);
 }
@@ -54,10 +51,7 @@ fn the_next_turn_takes_the_agent_as_it_is_then() {
     conversation.agent.retry = retry(None, 1, 1, 1);
     let step = conversation.answers("hi");
     let request = only(&step.events, call_requested);
-    assert_eq!(
-        (request.model.as_str(), request.retry.max_retries),
-        ("demo-2", 1)
-    );
+    assert_eq!((request.model.as_str(), request.retry.max_retries), ("demo-2", 1));
     assert_eq!(only(&step.events, call_dispatched).deadline, None);
 }
 
@@ -86,21 +80,9 @@ fn an_undeclared_tool_is_an_error_that_the_model_reads() {
     let id = tool_call_id(&message_id(call.as_str()), 0);
     let request = only(&step.events, tool_call_requested);
     assert_eq!(request.id, id);
-    assert_eq!(
-        (request.name.as_str(), request.arguments.as_str()),
-        ("weather", "{oops")
-    );
-    let result = &step
-        .events
-        .iter()
-        .filter_map(message_new)
-        .next_back()
-        .unwrap()
-        .message;
-    assert_eq!(
-        (result.role, result.tool_call_id.as_ref()),
-        (Role::Tool, Some(&id))
-    );
+    assert_eq!((request.name.as_str(), request.arguments.as_str()), ("weather", "{oops"));
+    let result = &step.events.iter().filter_map(message_new).next_back().unwrap().message;
+    assert_eq!((result.role, result.tool_call_id.as_ref()), (Role::Tool, Some(&id)));
     assert_eq!(result.name.as_deref(), Some("weather"));
     let text = "the tool `weather` is not declared".to_owned();
     assert_eq!(result.content, Some(Content::Text(text)));
@@ -118,16 +100,11 @@ fn every_tool_call_of_a_batch_is_answered_before_the_model_is_asked_again() {
     assert_eq!(results.len(), 4);
     let requests = step.events.iter().filter_map(tool_call_requested);
     let asked: Vec<_> = requests.map(|request| Some(request.id.clone())).collect();
-    let answered: Vec<_> = results[1..]
-        .iter()
-        .map(|result| result.message.tool_call_id.clone())
-        .collect();
+    let answered: Vec<_> =
+        results[1..].iter().map(|result| result.message.tool_call_id.clone()).collect();
     assert_eq!(asked, answered);
     let (id, _) = conversation.open();
-    assert_eq!(
-        conversation.session.model_call(&id).unwrap().messages.len(),
-        5
-    );
+    assert_eq!(conversation.session.model_call(&id).unwrap().messages.len(), 5);
 }
 
 #[test]
@@ -140,12 +117,7 @@ fn text_beside_tool_calls_is_kept_and_does_not_end_the_turn() {
     let step = conversation.settles(outcome);
     let reply = &step.events.iter().find_map(message_new).unwrap().message;
     assert_eq!(reply.content, Some(Content::Text("let me look".to_owned())));
-    assert!(
-        !step
-            .events
-            .iter()
-            .any(|event| turn_completed(event).is_some())
-    );
+    assert!(!step.events.iter().any(|event| turn_completed(event).is_some()));
 }
 
 #[test]
@@ -155,15 +127,9 @@ fn a_model_that_never_stops_calling_tools_is_stopped() {
         conversation.settles(tool_calls(&[("x", "{}")]));
     }
     let step = conversation.settles(tool_calls(&[("x", "{}")]));
-    assert_eq!(
-        step.events.last().map(|event| event.payload.kind()),
-        Some("turn.completed")
-    );
+    assert_eq!(step.events.last().map(|event| event.payload.kind()), Some("turn.completed"));
     let error = only(&step.events, turn_completed).error.as_ref().unwrap();
-    assert_eq!(
-        error.message,
-        "the turn made 500 model calls without an answer"
-    );
+    assert_eq!(error.message, "the turn made 500 model calls without an answer");
     let requests = conversation.log.iter().filter_map(call_requested).count();
     assert_eq!(requests, MODEL_CALLS_MAX);
     conversation.accepts(ask("and again"));
@@ -180,9 +146,7 @@ fn no_event_embeds_the_conversation() {
         conversation.accepts(ask("the same words every time").turn(&id));
         conversation.answers("the same answer every time");
         let events = &conversation.log[before..];
-        let lengths = events
-            .iter()
-            .map(|event| event.encode(&key().session).len());
+        let lengths = events.iter().map(|event| event.encode(&key().session).len());
         sizes.push(lengths.sum::<usize>());
     }
     let (least, most) = (sizes.iter().min().unwrap(), sizes.iter().max().unwrap());

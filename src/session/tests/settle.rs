@@ -71,10 +71,7 @@ fn a_settled_call_stays_settled() {
     let (call, attempt) = conversation.open();
     conversation.answers("hi");
     let again = settle(call.clone(), attempt, answer("hi"));
-    assert_eq!(
-        conversation.apply(again.clone()),
-        Err(Rejection::NotPending)
-    );
+    assert_eq!(conversation.apply(again.clone()), Err(Rejection::NotPending));
     assert_eq!(Rejection::NotPending.to_string(), "effect is not pending");
     conversation.restart();
     conversation.accepts(ask("more"));
@@ -134,10 +131,7 @@ fn waits(base: u64, longest: u64, attempts: u32, retry_after: Option<Duration>) 
     conversation.accepts(ask("hello"));
     let mut waits = Vec::new();
     for _ in 1..attempts {
-        let step = conversation.fails(CallFailure {
-            retry_after,
-            ..overloaded()
-        });
+        let step = conversation.fails(CallFailure { retry_after, ..overloaded() });
         let retry_at = only(&step.events, call_errored).retry_at.unwrap();
         waits.push(u64::try_from(retry_at.since(conversation.now).as_millis()).unwrap());
         conversation.wakes_at_its_timer();
@@ -158,10 +152,7 @@ fn waits_grow_by_the_power_of_the_base_up_to_the_longest_with_a_fifth_of_jitter(
         let waited = waits(base, longest, attempts, None);
         for (secs, millis) in expected.into_iter().zip(waited) {
             let (least, most) = (secs * 1000, secs * 1200);
-            assert!(
-                (least..=most).contains(&millis),
-                "{base}^n <= {longest}: {millis}"
-            );
+            assert!((least..=most).contains(&millis), "{base}^n <= {longest}: {millis}");
         }
     }
 }
@@ -192,12 +183,9 @@ fn the_wait_that_the_other_side_asks_for_counts_when_it_is_longer() {
 #[test]
 fn a_reply_takes_another_id_only_after_an_earlier_attempt_showed_text() {
     // (what attempts 1 and 2 showed, the suffix of the reply of attempt 3)
-    for (shown, suffix) in [
-        ([false, false], ""),
-        ([true, false], "~3"),
-        ([false, true], "~3"),
-        ([true, true], "~3"),
-    ] {
+    for (shown, suffix) in
+        [([false, false], ""), ([true, false], "~3"), ([false, true], "~3"), ([true, true], "~3")]
+    {
         let mut conversation = Conversation::with_a_running_turn();
         for streamed in shown {
             conversation.settles(failed(overloaded(), streamed));
@@ -221,10 +209,7 @@ fn the_first_retry_after_a_streamed_attempt_is_number_two() {
     let (call, _) = conversation.open();
     let step = conversation.answers("hi");
     let reply = only(&step.events, message_new).message.id.clone();
-    assert_eq!(
-        reply.as_ref().map(MessageId::as_str),
-        Some(&*format!("{call}~2"))
-    );
+    assert_eq!(reply.as_ref().map(MessageId::as_str), Some(&*format!("{call}~2")));
 }
 
 #[test]
@@ -246,10 +231,7 @@ fn a_message_that_waits_under_the_id_of_the_running_reply_is_known_when_its_turn
     let call = conversation.last_call_id();
     conversation.accepts(ask("mine").message(call.as_str()).queued());
     let step = conversation.answers("hi");
-    assert_eq!(
-        only(&step.events, message_new).message.role,
-        Role::Assistant
-    );
+    assert_eq!(only(&step.events, message_new).message.role, Role::Assistant);
     assert!(!conversation.session.owes());
 }
 
@@ -267,42 +249,25 @@ fn the_tool_calls_of_an_answer_are_recorded_under_the_ids_of_the_engine() {
 
 fn costing(dollars: Option<&str>, used: Option<Usage>, tools: bool) -> LlmResponse {
     let calls = if tools { vec![("x", "{}")] } else { vec![] };
-    LlmResponse {
-        cost: dollars.map(cost),
-        usage: used,
-        ..tool_calls(&calls).result.unwrap()
-    }
+    LlmResponse { cost: dollars.map(cost), usage: used, ..tool_calls(&calls).result.unwrap() }
 }
 
 #[test]
 fn a_turn_costs_what_its_answered_calls_cost() {
     let mut conversation = Conversation::with_a_running_turn();
-    let cached = Usage {
-        cached_input_tokens: Some(7),
-        ..usage(10, 2)
-    };
+    let cached = Usage { cached_input_tokens: Some(7), ..usage(10, 2) };
     conversation.settles(responds(costing(Some("0.10"), Some(usage(5, 1)), true)));
     conversation.fails(overloaded());
     conversation.wakes_at_its_timer();
-    conversation.settles(responds(costing(
-        Some("0.000000000000000001"),
-        Some(cached),
-        true,
-    )));
+    conversation.settles(responds(costing(Some("0.000000000000000001"), Some(cached), true)));
     let step = conversation.settles(responds(costing(None, None, false)));
     let completed = only(&step.events, turn_completed);
     assert_eq!(completed.cost, cost("0.100000000000000001"));
-    let expected = Usage {
-        cached_input_tokens: Some(7),
-        ..usage(15, 3)
-    };
+    let expected = Usage { cached_input_tokens: Some(7), ..usage(15, 3) };
     assert_eq!(completed.usage, expected);
     let step = conversation.accepts(ask("next").role(Role::Assistant));
     let completed = only(&step.events, turn_completed);
-    assert_eq!(
-        (completed.cost, completed.usage),
-        (Cost::default(), Usage::default())
-    );
+    assert_eq!((completed.cost, completed.usage), (Cost::default(), Usage::default()));
 }
 
 #[test]
@@ -330,11 +295,7 @@ fn a_failure_is_recorded_as_it_was_reported() {
     let mut conversation = Conversation::with_a_running_turn();
     let error = ErrorInfo::new("the provider answered 503", Some(ErrorCode::ProviderError));
     let step = conversation.settles(failed(
-        CallFailure {
-            error: error.clone(),
-            retryable: true,
-            retry_after: None,
-        },
+        CallFailure { error: error.clone(), retryable: true, retry_after: None },
         true,
     ));
     let errored = only(&step.events, call_errored);

@@ -64,10 +64,8 @@ fn a_conversation_is_stored_as_it_was_by_earlier_versions() {
 #[test]
 fn a_conversation_of_an_earlier_version_is_read() {
     let kept = std::fs::read_to_string(golden()).unwrap();
-    let events: Vec<Event> = kept
-        .lines()
-        .map(|line| Event::decode(line.as_bytes()).unwrap())
-        .collect();
+    let events: Vec<Event> =
+        kept.lines().map(|line| Event::decode(line.as_bytes()).unwrap()).collect();
     let session = Session::replay(key(), &events);
     assert_eq!(session, conversation().session);
 }

@@ -23,12 +23,7 @@ fn names(path: &[Arc<Message>]) -> Vec<String> {
 /// a - b - c, with d beside c and e beside a.
 fn branching() -> Tree {
     let mut tree = Tree::default();
-    for (id, parent) in [
-        ("a", None),
-        ("b", Some("a")),
-        ("c", Some("b")),
-        ("d", Some("b")),
-    ] {
+    for (id, parent) in [("a", None), ("b", Some("a")), ("c", Some("b")), ("d", Some("b"))] {
         add(&mut tree, id, parent);
     }
     add(&mut tree, "e", None);
@@ -79,13 +74,7 @@ fn nodes_come_in_the_order_of_recording_with_their_parents() {
             (parent.map(MessageId::as_str), name.unwrap_or_default())
         })
         .collect();
-    let expected = [
-        (None, "a"),
-        (Some("a"), "b"),
-        (Some("b"), "c"),
-        (Some("b"), "d"),
-        (None, "e"),
-    ];
+    let expected = [(None, "a"), (Some("a"), "b"), (Some("b"), "c"), (Some("b"), "d"), (None, "e")];
     let expected = expected.map(|(parent, name)| (parent, name.to_owned()));
     assert_eq!(nodes, expected);
 }

@@ -53,16 +53,9 @@ pub(super) fn invariant_outstanding_is_what_was_asked(
 /// No turn is stuck: an executor is at work or a timer is set; and nothing waits behind no turn.
 pub(super) fn invariant_a_running_turn_owes_something(ledger: &Ledger, session: &Session) {
     let owed = !session.outstanding().is_empty() || session.wake_at().is_some();
-    assert_eq!(
-        ledger.running.is_some(),
-        owed,
-        "a turn runs on what it owes"
-    );
+    assert_eq!(ledger.running.is_some(), owed, "a turn runs on what it owes");
     assert_eq!(session.owes(), owed);
-    assert!(
-        ledger.running.is_some() || ledger.queue.is_empty(),
-        "a turn waits for nothing"
-    );
+    assert!(ledger.running.is_some() || ledger.queue.is_empty(), "a turn waits for nothing");
 }
 
 pub(super) fn invariant_the_head_is_in_the_tree(ledger: &Ledger, session: &Session) {
@@ -78,10 +71,7 @@ pub(super) fn invariant_the_head_is_in_the_tree(ledger: &Ledger, session: &Sessi
         }
         recorded.extend(&node.message.id);
     }
-    assert!(
-        recorded.into_iter().eq(&ledger.messages),
-        "the tree holds what was recorded"
-    );
+    assert!(recorded.into_iter().eq(&ledger.messages), "the tree holds what was recorded");
     let last = view.messages.last().and_then(|message| message.id.as_ref());
     assert_eq!(last, ledger.head.as_ref(), "the view ends at the head");
 }
@@ -91,10 +81,9 @@ pub(super) fn invariant_the_session_knows_its_turns(ledger: &Ledger, session: &S
         let record = session.turn_record(id).map(|record| match record {
             TurnRecord::Queued => TurnProgress::Queued,
             TurnRecord::Running { started } => TurnProgress::Running { started: started.0 },
-            TurnRecord::Completed { started, completed } => TurnProgress::Completed {
-                started: started.0,
-                completed: completed.0,
-            },
+            TurnRecord::Completed { started, completed } => {
+                TurnProgress::Completed { started: started.0, completed: completed.0 }
+            }
         });
         assert_eq!(record, Some(*progress), "turn {id}");
     }

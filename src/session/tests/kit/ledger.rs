@@ -62,9 +62,7 @@ impl Ledger {
                 self.head = Some(id);
             }
             Payload::TurnQueued(queued) => {
-                let before = self
-                    .turns
-                    .insert(queued.turn_id.clone(), TurnProgress::Queued);
+                let before = self.turns.insert(queued.turn_id.clone(), TurnProgress::Queued);
                 assert_eq!(before, None, "{} is queued anew", queued.turn_id);
                 self.queue.push_back(queued.turn_id.clone());
             }
@@ -79,11 +77,8 @@ impl Ledger {
                 assert_eq!(errored.will_retry, errored.retry_at.is_some());
                 assert!(errored.retryable || !errored.will_retry);
                 let call = self.running_call(&errored.id, errored.attempt);
-                call.progress = if errored.will_retry {
-                    CallProgress::Waiting
-                } else {
-                    CallProgress::Settled
-                };
+                call.progress =
+                    if errored.will_retry { CallProgress::Waiting } else { CallProgress::Settled };
             }
             Payload::ToolCallRequested(request) => self.requested(&request.id),
             Payload::ToolCallErrored(errored) => {
@@ -100,10 +95,7 @@ impl Ledger {
         self.queue.retain(|queued| queued != id);
         let progress = TurnProgress::Running { started: self.seq };
         let before = self.turns.insert(id.clone(), progress);
-        assert!(
-            matches!(before, None | Some(TurnProgress::Queued)),
-            "{id} starts twice"
-        );
+        assert!(matches!(before, None | Some(TurnProgress::Queued)), "{id} starts twice");
         self.running = Some(id.clone());
         self.cost = Cost::default();
         self.usage = Usage::default();
@@ -116,21 +108,14 @@ impl Ledger {
         };
         invariant_every_request_ended_before_its_turn(self, id);
         invariant_a_turn_costs_its_calls(self, completed);
-        let progress = TurnProgress::Completed {
-            started,
-            completed: self.seq,
-        };
+        let progress = TurnProgress::Completed { started, completed: self.seq };
         self.turns.insert(id.clone(), progress);
         self.running = None;
     }
 
     fn requested(&mut self, id: &CallId) {
         let turn = self.running.clone().expect("calls belong to turns");
-        let entry = CallEntry {
-            turn,
-            attempt: 0,
-            progress: CallProgress::Requested,
-        };
+        let entry = CallEntry { turn, attempt: 0, progress: CallProgress::Requested };
         let before = self.calls.insert(id.clone(), entry);
         assert!(before.is_none(), "{id} is requested twice");
     }
@@ -203,10 +188,7 @@ fn invariant_queued_turns_start_in_order(ledger: &Ledger, id: &TurnId) {
 fn invariant_every_request_ended_before_its_turn(ledger: &Ledger, turn: &TurnId) {
     let mut calls = ledger.calls.iter();
     let open = calls.find(|(_, call)| call.turn == *turn && call.progress != CallProgress::Settled);
-    assert!(
-        open.is_none(),
-        "{turn} completes with an open call: {open:?}"
-    );
+    assert!(open.is_none(), "{turn} completes with an open call: {open:?}");
 }
 
 fn invariant_a_turn_costs_its_calls(ledger: &Ledger, completed: &TurnCompleted) {

@@ -16,10 +16,7 @@ use crate::session::{CallFailure, Caller, Command, ModelOutcome, Submission};
 use crate::time::Timestamp;
 
 pub(crate) fn key() -> SessionKey {
-    SessionKey {
-        tenant: crate::ids::local_tenant(),
-        session: SessionId::parse("s1").unwrap(),
-    }
+    SessionKey { tenant: crate::ids::local_tenant(), session: SessionId::parse("s1").unwrap() }
 }
 
 /// When conversations begin: 2026-09-21T14:13:20Z.
@@ -65,17 +62,11 @@ pub(crate) fn ask(text: &str) -> Ask {
 pub(crate) fn ask_message(message: Message) -> Ask {
     Ask(Submission {
         caller: Caller::Frontend,
-        identity: Identity {
-            id: OwnerId::parse("zoe").unwrap(),
-            metadata: None,
-        },
+        identity: Identity { id: OwnerId::parse("zoe").unwrap(), metadata: None },
         agent_id: AgentId::parse("helper").unwrap(),
         turn_id: None,
         queue: false,
-        input: Input::Message {
-            message,
-            stream: None,
-        },
+        input: Input::Message { message, stream: None },
         queued_turns_max: 100,
     })
 }
@@ -145,18 +136,11 @@ impl From<Ask> for Command {
 }
 
 pub(crate) fn settle(id: CallId, attempt: u32, outcome: ModelOutcome) -> Command {
-    Command::SettleModelCall {
-        id,
-        attempt,
-        outcome,
-    }
+    Command::SettleModelCall { id, attempt, outcome }
 }
 
 pub(crate) fn responds(response: LlmResponse) -> ModelOutcome {
-    ModelOutcome {
-        result: Ok(response),
-        streamed: true,
-    }
+    ModelOutcome { result: Ok(response), streamed: true }
 }
 
 pub(crate) fn answer(text: &str) -> ModelOutcome {
@@ -172,10 +156,7 @@ pub(crate) fn tool_calls(calls: &[(&str, &str)]) -> ModelOutcome {
     let calls = calls.iter().map(|(name, arguments)| ToolCall {
         id: CallId::parse("theirs").unwrap(),
         kind: FunctionTag::Function,
-        function: FunctionCall {
-            name: (*name).to_owned(),
-            arguments: (*arguments).to_owned(),
-        },
+        function: FunctionCall { name: (*name).to_owned(), arguments: (*arguments).to_owned() },
     });
     responds(LlmResponse {
         model: "demo-1".to_owned(),
@@ -185,10 +166,7 @@ pub(crate) fn tool_calls(calls: &[(&str, &str)]) -> ModelOutcome {
 }
 
 pub(crate) fn failed(failure: CallFailure, streamed: bool) -> ModelOutcome {
-    ModelOutcome {
-        result: Err(failure),
-        streamed,
-    }
+    ModelOutcome { result: Err(failure), streamed }
 }
 
 pub(crate) fn overloaded() -> CallFailure {
@@ -200,10 +178,7 @@ pub(crate) fn overloaded() -> CallFailure {
 }
 
 pub(crate) fn overloaded_for(wait: Duration) -> CallFailure {
-    CallFailure {
-        retry_after: Some(wait),
-        ..overloaded()
-    }
+    CallFailure { retry_after: Some(wait), ..overloaded() }
 }
 
 pub(crate) fn refused() -> CallFailure {

@@ -32,11 +32,7 @@ impl<'a> News<'a> {
     pub(crate) fn next(&mut self, kind: &str) -> &'a Payload {
         let event = self.events.next();
         let event = event.unwrap_or_else(|| panic!("the model expects {kind}, and nothing came"));
-        assert_eq!(
-            event.payload.kind(),
-            kind,
-            "the model expects {kind}: {event:?}"
-        );
+        assert_eq!(event.payload.kind(), kind, "the model expects {kind}: {event:?}");
         assert_eq!(event.occurred_at, self.now, "{event:?}");
         self.recorded = true;
         &event.payload
@@ -56,10 +52,7 @@ impl<'a> News<'a> {
         assert_eq!((&dispatched.id, dispatched.attempt), (id, attempt));
         assert_eq!(dispatched.deadline, deadline);
         let id = id.clone();
-        assert_eq!(
-            self.effects.next(),
-            Some(&Effect::CallModel { id, attempt })
-        );
+        assert_eq!(self.effects.next(), Some(&Effect::CallModel { id, attempt }));
     }
 
     pub(crate) fn stops(&mut self, id: &CallId, attempt: u32) {
@@ -88,11 +81,7 @@ impl<'a> News<'a> {
     /// Nothing is left over. Says whether anything was recorded.
     pub(crate) fn finish(mut self) -> bool {
         assert_eq!(self.events.next(), None, "the model expects no more events");
-        assert_eq!(
-            self.effects.next(),
-            None,
-            "the model expects no more effects"
-        );
+        assert_eq!(self.effects.next(), None, "the model expects no more effects");
         self.recorded
     }
 }

@@ -164,8 +164,6 @@ impl<'a> Draw<'a> {
         let known = conversation.log.iter().rev().find_map(call_requested);
         let known = known.filter(|_| self.one_in(2));
         let streamed = known.map(|request| request.id.clone());
-        Command::Wake {
-            streamed: streamed.into_iter().collect(),
-        }
+        Command::Wake { streamed: streamed.into_iter().collect() }
     }
 }

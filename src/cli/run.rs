@@ -1,0 +1,120 @@
+//! `turnd run <text>`: one turn of an agent, without a server.
+
+mod printer;
+
+use std::future::poll_fn;
+use std::io;
+use std::process::ExitCode;
+
+use self::printer::{Outcome, Printer};
+use super::{Place, StartError};
+use crate::config::{Config, process_environment};
+use crate::control::agents::Catalogue;
+use crate::ids::{AgentId, OwnerId, Seq, SessionId, SessionKey, local_tenant};
+use crate::protocol::input::{Identity, Input};
+use crate::protocol::message::{Message, Role};
+use crate::runtime::{Accepted, Engine, Reader, WatchRequest};
+use crate::server;
+use crate::session::{Caller, Submission};
+
+/// Who owns the sessions that are made here.
+const OWNER: &str = "local";
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// What to say to the agent
+    pub text: String,
+    /// Which agent [default: the only one]
+    #[arg(long, value_name = "ID")]
+    pub agent: Option<String>,
+    /// Continue this session, or start it under this id
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+    /// Print the events of the turn as JSON, one per line
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub place: Place,
+}
+
+/// Why a turn could not be run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    #[error("--agent: {0}")]
+    Agent(String),
+    #[error("--session: {0}")]
+    Session(crate::ids::IdError),
+    #[error("no random bytes")]
+    Random(#[source] getrandom::Error),
+    #[error("the turn was not taken")]
+    Engine(#[from] crate::runtime::EngineError),
+    #[error("cannot print")]
+    Print(#[source] io::Error),
+}
+
+pub async fn run(args: Args) -> Result<ExitCode, StartError> {
+    let config = Config::load(&args.place.into(), &process_environment)?;
+    let agent_id = choose_agent(&config.catalogue, args.agent.as_deref())?;
+    let session = args.session.as_deref().map(SessionId::parse).transpose();
+    let session = session.map_err(RunError::Session)?;
+    let store = server::open_store(&config.data)?;
+    let engine = server::engine(&config, &store)?;
+    let printer = Printer::new(args.json);
+    let outcome = turn(&engine, &config, agent_id, session, args.text, printer).await;
+    engine.stop(config.shutdown).await;
+    // The turn is in the log whether or not the files close well.
+    drop(tokio::task::spawn_blocking(move || store.close()).await);
+    Ok(match outcome? {
+        Outcome::Answered => ExitCode::SUCCESS,
+        Outcome::Failed => ExitCode::FAILURE,
+    })
+}
+
+/// The named agent, or the only one.
+fn choose_agent(catalogue: &Catalogue, wanted: Option<&str>) -> Result<AgentId, RunError> {
+    let names = || {
+        let names: Vec<&str> = catalogue.agents.keys().map(AgentId::as_str).collect();
+        names.join(", ")
+    };
+    let mut agents = catalogue.agents.keys();
+    match (wanted, agents.next(), agents.next()) {
+        (Some(wanted), ..) => {
+            let found = catalogue.agents.keys().find(|id| id.as_str() == wanted).cloned();
+            found.ok_or_else(|| {
+                RunError::Agent(format!("`{wanted}` is not declared; there are: {}", names()))
+            })
+        }
+        (None, Some(only), None) => Ok(only.clone()),
+        (None, ..) => Err(RunError::Agent(format!("name one of: {}", names()))),
+    }
+}
+
+/// Submits `text` and prints the turn until it is complete.
+async fn turn(
+    engine: &Engine,
+    config: &Config,
+    agent_id: AgentId,
+    session: Option<SessionId>,
+    text: String,
+    mut printer: Printer,
+) -> Result<Outcome, RunError> {
+    let session = session.map_or_else(|| engine.mint_session_id(), Ok).map_err(RunError::Random)?;
+    let owner = OwnerId::parse(OWNER).map_err(RunError::Session)?;
+    let key = SessionKey { tenant: local_tenant(), session };
+    let submission = Submission {
+        caller: Caller::Machine,
+        identity: Identity { id: owner, metadata: None },
+        agent_id,
+        turn_id: None,
+        queue: false,
+        input: Input::Message { message: Message::text(Role::User, text), stream: None },
+        queued_turns_max: config.limits.queued_turns_max,
+    };
+    let Accepted { turn_id, .. } = engine.submit(key.clone(), submission).await?;
+    let request = WatchRequest { after: Seq::default(), turn_id: Some(turn_id) };
+    let mut tail = engine.watch(key.clone(), Reader::Machine, request).await?;
+    while let Ok(frames) = poll_fn(|context| tail.poll_next(context)).await {
+        printer.frames(&frames).map_err(RunError::Print)?;
+    }
+    printer.end(&key.session).map_err(RunError::Print)
+}

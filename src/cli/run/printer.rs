@@ -1,0 +1,129 @@
+//! A turn's stream for a person at a terminal, or as JSON lines for a program.
+
+use std::io::{self, Write};
+
+use serde::Deserialize;
+
+use crate::ids::{MessageId, SessionId};
+use crate::protocol::content::Content;
+use crate::protocol::event::{Event, Payload};
+use crate::protocol::message::{Message, Role};
+
+/// How the turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Answered,
+    Failed,
+}
+
+pub(super) struct Printer {
+    json: bool,
+    /// The reply whose text is on the current line.
+    printing: Option<MessageId>,
+    outcome: Outcome,
+}
+
+/// What a person sees of a delta.
+#[derive(Deserialize)]
+struct Delta {
+    call_id: MessageId,
+    text: Option<String>,
+}
+
+impl Printer {
+    pub(super) fn new(json: bool) -> Self {
+        Self { json, printing: None, outcome: Outcome::Failed }
+    }
+
+    /// Prints whole frames of the event stream.
+    pub(super) fn frames(&mut self, frames: &[u8]) -> io::Result<()> {
+        let text = String::from_utf8_lossy(frames);
+        for frame in text.split("\n\n") {
+            let field = |name| frame.lines().find_map(|line| line.strip_prefix(name));
+            let (Some(kind), Some(data)) = (field("event: "), field("data: ")) else { continue };
+            if kind == "llm.token.delta" {
+                self.delta(data)?;
+            } else {
+                self.event(data)?;
+            }
+        }
+        io::stdout().flush()
+    }
+
+    /// Tells how to go on.
+    pub(super) fn end(self, session: &SessionId) -> io::Result<Outcome> {
+        if !self.json {
+            writeln!(io::stderr(), "\n(session {session}; continue with --session {session})")?;
+        }
+        Ok(self.outcome)
+    }
+
+    fn delta(&mut self, data: &str) -> io::Result<()> {
+        if self.json {
+            return writeln!(io::stdout(), "{data}");
+        }
+        let Ok(Delta { call_id, text: Some(text) }) = serde_json::from_str(data) else {
+            return Ok(());
+        };
+        self.break_line_unless(&call_id)?;
+        self.printing = Some(call_id);
+        write!(io::stdout(), "{text}")
+    }
+
+    fn event(&mut self, data: &str) -> io::Result<()> {
+        if self.json {
+            writeln!(io::stdout(), "{data}")?;
+        }
+        let event = Event::decode(data.as_bytes()).map_err(io::Error::other)?;
+        match event.payload {
+            Payload::MessageNew(new) if new.message.role == Role::Assistant && !self.json => {
+                self.reply(&new.message)
+            }
+            Payload::ToolCallErrored(errored) if !self.json => {
+                self.break_line()?;
+                writeln!(io::stderr(), "tool call failed: {}", errored.error.message)
+            }
+            Payload::TurnCompleted(completed) => {
+                match completed.error {
+                    None => self.outcome = Outcome::Answered,
+                    Some(error) => {
+                        self.break_line()?;
+                        writeln!(io::stderr(), "turnd: {}", error.message)?;
+                    }
+                }
+                Ok(())
+            }
+            Payload::MessageNew(_)
+            | Payload::ToolCallErrored(_)
+            | Payload::SessionCreated(_)
+            | Payload::TurnQueued(_)
+            | Payload::TurnStarted(_)
+            | Payload::LlmCallRequested(_)
+            | Payload::LlmCallDispatched(_)
+            | Payload::LlmCallCompleted(_)
+            | Payload::LlmCallErrored(_)
+            | Payload::ToolCallRequested(_) => Ok(()),
+        }
+    }
+
+    /// A reply that was not streamed is printed whole; one that was only wants its line ended.
+    fn reply(&mut self, message: &Message) -> io::Result<()> {
+        if let Some(id) = &message.id
+            && self.printing.as_ref() != Some(id)
+        {
+            self.break_line_unless(id)?;
+            let text = message.content.as_ref().map(Content::text).unwrap_or_default();
+            write!(io::stdout(), "{text}")?;
+            self.printing = Some(id.clone());
+        }
+        self.break_line()
+    }
+
+    fn break_line_unless(&mut self, id: &MessageId) -> io::Result<()> {
+        if self.printing.as_ref() == Some(id) { Ok(()) } else { self.break_line() }
+    }
+
+    fn break_line(&mut self) -> io::Result<()> {
+        if self.printing.take().is_some() { writeln!(io::stdout()) } else { Ok(()) }
+    }
+}

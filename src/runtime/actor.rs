@@ -1,0 +1,362 @@
+//! One session's actor: receive, decide, append, publish, reply, act. In that order, in one loop.
+
+mod load;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::{mpsc, oneshot};
+use turnd_storage::{Append, Head};
+
+use super::dispatch::{Dispatcher, Settled};
+use super::engine::{EngineError, Reader, Shared, WatchRequest};
+use super::feed::{Feed, Frame};
+use super::registry::Registry;
+use super::tail::{End, Tail};
+use crate::ids::{CallId, Seq, SessionKey};
+use crate::protocol::event::{Event, Payload};
+use crate::protocol::view::SessionView;
+use crate::session::{Command, Effect, Reply, Session, Step, TurnRecord};
+use crate::sse;
+
+/// Commands decided before one append: bounds the size of a commit and the wait of the first.
+const BATCH_MAX: usize = 64;
+/// Wait before a session whose append was refused comes back.
+const RELOAD_AFTER: Duration = Duration::from_secs(1);
+/// How long a session stays in memory after its last mail.
+const IDLE: Duration = Duration::from_secs(30);
+
+/// What reaches an actor.
+pub(super) enum Mail {
+    Command { command: Command, reply: oneshot::Sender<Result<Reply, EngineError>> },
+    Read(Read),
+}
+
+/// A question that changes nothing; answered from durable state.
+pub(super) enum Read {
+    View {
+        reader: Reader,
+        reply: oneshot::Sender<Result<SessionView, EngineError>>,
+    },
+    Watch {
+        reader: Reader,
+        request: WatchRequest,
+        reply: oneshot::Sender<Result<Tail, EngineError>>,
+    },
+}
+
+impl Mail {
+    fn refuse(self, error: EngineError) {
+        // A caller that has gone away needs no answer.
+        match self {
+            Self::Command { reply, .. } => drop(reply.send(Err(error))),
+            Self::Read(Read::View { reply, .. }) => drop(reply.send(Err(error))),
+            Self::Read(Read::Watch { reply, .. }) => drop(reply.send(Err(error))),
+        }
+    }
+}
+
+pub(super) struct Actor {
+    shared: Arc<Shared>,
+    key: SessionKey,
+    key_bytes: Arc<[u8]>,
+    session: Session,
+    feed: Arc<Feed>,
+    dispatcher: Dispatcher,
+}
+
+/// A panic leaves the mailbox closed in the registry, so that the session answers 503 and everything
+/// else goes on; its watchers are let go.
+struct Quarantine(Arc<Feed>);
+
+impl Drop for Quarantine {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.close();
+        }
+    }
+}
+
+/// What a batch of decisions has come to, before it is durable.
+#[derive(Default)]
+struct Batch {
+    events: Vec<Event>,
+    effects: Vec<Effect>,
+    answers: Vec<Answer>,
+}
+
+type Answer = (oneshot::Sender<Result<Reply, EngineError>>, Result<Reply, EngineError>);
+
+/// What wakes the actor.
+enum Wakeup {
+    Mail(Option<Mail>),
+    Settled(Settled),
+    Timer,
+    Idle,
+}
+
+impl Actor {
+    /// Serves one session until it is idle and unwatched.
+    pub(super) async fn run(shared: Arc<Shared>, key: SessionKey, mut mail: mpsc::Receiver<Mail>) {
+        let error = match Self::load(Arc::clone(&shared), key.clone()).await {
+            Ok(mut actor) => {
+                let _quarantine = Quarantine(Arc::clone(&actor.feed));
+                shared.registry.set_feed(&key, Arc::clone(&actor.feed));
+                let Err(error) = actor.serve(&mut mail).await else { return };
+                actor.feed.close();
+                error
+            }
+            Err(error) => error,
+        };
+        tracing::error!(session = %key.session, %error, "the session stops");
+        shared.registry.remove(&key);
+        refuse_all(mail, &error).await;
+        if error == EngineError::Unavailable {
+            // What was decided is not in the log, so memory is forgotten; the log is read again.
+            tokio::time::sleep(RELOAD_AFTER).await;
+            drop(Registry::mailbox(&shared, &key));
+        }
+    }
+
+    async fn serve(&mut self, mail: &mut mpsc::Receiver<Mail>) -> Result<(), EngineError> {
+        if self.session.owes() {
+            let mut batch = Batch::default();
+            self.decide(Command::Recover, None, &mut batch);
+            self.commit(batch).await?;
+        }
+        loop {
+            match self.next(mail).await {
+                Wakeup::Mail(Some(first)) => self.handle(first, mail).await?,
+                Wakeup::Settled(settled) => self.settle(settled).await?,
+                Wakeup::Timer => {
+                    let mut batch = Batch::default();
+                    let streamed = self.feed.streamed_calls();
+                    self.decide(Command::Wake { streamed }, None, &mut batch);
+                    self.commit(batch).await?;
+                }
+                Wakeup::Mail(None) => return Ok(()),
+                Wakeup::Idle => {
+                    let free = self.dispatcher.is_idle() && !self.session.owes();
+                    if free && self.shared.registry.leave(&self.key, mail) {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// An answer that is there counts before a deadline that has passed meanwhile.
+    async fn next(&mut self, mail: &mut mpsc::Receiver<Mail>) -> Wakeup {
+        let wake_at = self.session.wake_at();
+        let sleep = wake_at.map_or(IDLE, |at| self.shared.clock.until(at));
+        tokio::select! {
+            biased;
+            settled = self.dispatcher.next() => Wakeup::Settled(settled),
+            mail = mail.recv() => Wakeup::Mail(mail),
+            () = tokio::time::sleep(sleep) => {
+                if wake_at.is_some() { Wakeup::Timer } else { Wakeup::Idle }
+            }
+        }
+    }
+
+    /// Decides a bounded batch of what waits, makes it durable in one append, then answers.
+    async fn handle(
+        &mut self,
+        first: Mail,
+        mail: &mut mpsc::Receiver<Mail>,
+    ) -> Result<(), EngineError> {
+        let mut batch = Batch::default();
+        let mut reads = Vec::new();
+        let mut next = Some(first);
+        let mut taken = 0;
+        while let Some(one) = next {
+            match one {
+                Mail::Command { command, reply } => self.decide(command, Some(reply), &mut batch),
+                Mail::Read(read) => reads.push(read),
+            }
+            taken += 1;
+            next = if taken < BATCH_MAX { mail.try_recv().ok() } else { None };
+        }
+        self.commit(batch).await?;
+        for read in reads {
+            self.read(read);
+        }
+        Ok(())
+    }
+
+    fn decide(
+        &mut self,
+        command: Command,
+        reply: Option<oneshot::Sender<Result<Reply, EngineError>>>,
+        batch: &mut Batch,
+    ) {
+        let agent_id = match &command {
+            Command::Submit(submission) => Some(&submission.agent_id),
+            Command::SettleModelCall { .. } | Command::Wake { .. } | Command::Recover => None,
+        };
+        let agent = self
+            .session
+            .agent_id()
+            .or(agent_id)
+            .and_then(|id| self.shared.catalogue.agents.get(id))
+            .map(|agent| Arc::clone(&agent.config));
+        let now = self.shared.clock.now();
+        let answer = match self.session.decide(command, agent.as_deref(), now) {
+            Ok(Step { events, effects, reply }) => {
+                batch.events.extend(events);
+                batch.effects.extend(effects);
+                Ok(reply)
+            }
+            Err(rejection) => Err(rejection.into()),
+        };
+        if let Some(reply) = reply {
+            batch.answers.push((reply, answer));
+        }
+    }
+
+    /// Makes a batch durable, shows it, answers it and performs what it asks for. A refusal, too,
+    /// may rest on an earlier event of its batch, so it waits as well (S11).
+    async fn commit(&mut self, batch: Batch) -> Result<(), EngineError> {
+        let Batch { events, effects, answers } = batch;
+        if let (Some(first), Some(_)) = (events.first(), events.last()) {
+            let first_seq = first.seq.0;
+            let (frames, stored) = encode(&events, &self.key);
+            let append = Append {
+                key: Arc::clone(&self.key_bytes),
+                first_seq,
+                events: stored,
+                head: Head { summary: Bytes::new(), owes: self.session.owes() },
+            };
+            if let Err(error) = self.shared.store.append(append).await {
+                tracing::error!(session = %self.key.session, %error, "an append failed");
+                for (reply, _) in answers {
+                    drop(reply.send(Err(EngineError::Unavailable)));
+                }
+                return Err(EngineError::Unavailable);
+            }
+            self.feed.publish(frames, &settled_calls(&events));
+        }
+        for (reply, answer) in answers {
+            drop(reply.send(answer));
+        }
+        for effect in effects {
+            self.perform(effect);
+        }
+        Ok(())
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::CallModel { id, attempt } => {
+                // A later command of the same batch may have ended the attempt already.
+                let Some(call) = self.session.model_call(&id) else { return };
+                if call.attempt == attempt {
+                    let agent = self.session.agent_id().cloned();
+                    let turn = self.session.running_turn().cloned();
+                    self.dispatcher.call_model(&self.shared, &self.feed, agent, turn, call);
+                }
+            }
+            Effect::StopCall { id, attempt } => self.dispatcher.stop(&id, attempt),
+        }
+    }
+
+    async fn settle(&mut self, settled: Settled) -> Result<(), EngineError> {
+        let Settled { id, attempt, outcome, open } = settled;
+        let mut batch = Batch::default();
+        self.decide(Command::SettleModelCall { id, attempt, outcome }, None, &mut batch);
+        let committed = self.commit(batch).await;
+        drop(open);
+        committed
+    }
+
+    fn read(&self, read: Read) {
+        match read {
+            Read::View { reader, reply } => {
+                let view = self.check_reader(&reader);
+                let view =
+                    view.and_then(|()| self.session.view().ok_or(EngineError::UnknownSession));
+                drop(reply.send(view));
+            }
+            Read::Watch { reader, request, reply } => {
+                let tail = self.check_reader(&reader).and_then(|()| self.tail(request));
+                drop(reply.send(tail));
+            }
+        }
+    }
+
+    fn check_reader(&self, reader: &Reader) -> Result<(), EngineError> {
+        match reader {
+            _ if !self.session.exists() => Err(EngineError::UnknownSession),
+            Reader::Machine => Ok(()),
+            Reader::Owner(owner) if self.session.is_owned_by(owner) => Ok(()),
+            Reader::Owner(_) => Err(EngineError::NotOwner),
+        }
+    }
+
+    fn tail(&self, request: WatchRequest) -> Result<Tail, EngineError> {
+        let WatchRequest { after, turn_id } = request;
+        let watch = |after, turn_id| {
+            let key = Arc::clone(&self.key_bytes);
+            Tail::new(self.shared.store.clone(), key, self.feed.watch(), after, turn_id)
+        };
+        let Some(turn_id) = turn_id else { return Ok(watch(after, None)) };
+        match self.session.turn_record(&turn_id).ok_or(EngineError::UnknownTurn)? {
+            TurnRecord::Queued => Ok(watch(after.max(self.session.seq()), Some(turn_id))),
+            TurnRecord::Running { started } => Ok(watch(after.max(before(started)), Some(turn_id))),
+            TurnRecord::Completed { completed, .. } if after >= completed => {
+                Ok(watch(after, Some(turn_id)).ended(End::TurnCompleted))
+            }
+            TurnRecord::Completed { started, .. } => {
+                Ok(watch(after.max(before(started)), Some(turn_id)))
+            }
+        }
+    }
+}
+
+fn before(seq: Seq) -> Seq {
+    Seq(seq.0.saturating_sub(1))
+}
+
+/// Writes the events of a batch into one buffer: frames for the feed, and the JSON inside them for
+/// the log (S13).
+fn encode(events: &[Event], key: &SessionKey) -> (Vec<Frame>, Vec<Bytes>) {
+    let mut buffer = Vec::with_capacity(events.len() * 512);
+    let encoded: Vec<sse::Encoded> =
+        events.iter().map(|event| sse::encode_event(event, &key.session, &mut buffer)).collect();
+    let buffer = Bytes::from(buffer);
+    let frame = |(event, at): (&Event, &sse::Encoded)| Frame {
+        bytes: buffer.slice(at.frame.clone()),
+        seq: Some(event.seq),
+        turn_id: event.turn_id.clone(),
+        ends_turn: matches!(event.payload, Payload::TurnCompleted(_)),
+    };
+    let frames = events.iter().zip(&encoded).map(frame).collect();
+    (frames, encoded.into_iter().map(|at| buffer.slice(at.json)).collect())
+}
+
+/// The calls whose attempt ended with one of `events`.
+fn settled_calls(events: &[Event]) -> Vec<CallId> {
+    let settled = |event: &Event| match &event.payload {
+        Payload::LlmCallCompleted(completed) => Some(completed.id.clone()),
+        Payload::LlmCallErrored(errored) => Some(errored.id.clone()),
+        Payload::SessionCreated(_)
+        | Payload::MessageNew(_)
+        | Payload::TurnQueued(_)
+        | Payload::TurnStarted(_)
+        | Payload::TurnCompleted(_)
+        | Payload::LlmCallRequested(_)
+        | Payload::LlmCallDispatched(_)
+        | Payload::ToolCallRequested(_)
+        | Payload::ToolCallErrored(_) => None,
+    };
+    events.iter().filter_map(settled).collect()
+}
+
+/// Answers what is in the mailbox and what still comes while senders hold it.
+async fn refuse_all(mut mail: mpsc::Receiver<Mail>, error: &EngineError) {
+    mail.close();
+    while let Some(mail) = mail.recv().await {
+        mail.refuse(error.clone());
+    }
+}

@@ -1,0 +1,283 @@
+//! The live end of one session: a ring of encoded frames that all its watchers share.
+//!
+//! The actor publishes what is durable, executors add deltas between (S50). A watcher is a cursor; one
+//! that falls out of the ring is cut off and resumes from the log (S52). Nobody who publishes ever
+//! waits for somebody who reads.
+
+mod partial;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+
+use self::partial::Partial;
+use crate::effects::Delta;
+use crate::ids::{CallId, MessageId, Seq, SessionId, TurnId};
+
+/// Bytes that a ring keeps for its watchers; one that is further behind is cut off (S52).
+pub const RING_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Most bytes handed to one watcher at a time.
+const BATCH_BYTES_MAX: usize = 64 * 1024;
+
+/// One encoded frame.
+#[derive(Debug, Clone)]
+pub struct Frame {
+    pub bytes: Bytes,
+    /// The event's position; none for a delta.
+    pub seq: Option<Seq>,
+    /// The turn that was running.
+    pub turn_id: Option<TurnId>,
+    /// The last frame of its turn.
+    pub ends_turn: bool,
+}
+
+impl Frame {
+    fn is_of(&self, turn: Option<&TurnId>) -> bool {
+        turn.is_none() || turn == self.turn_id.as_ref()
+    }
+}
+
+#[derive(Debug)]
+pub struct Feed {
+    session_id: SessionId,
+    ring: Mutex<Ring>,
+}
+
+#[derive(Debug, Default)]
+struct Ring {
+    frames: VecDeque<Frame>,
+    bytes: usize,
+    /// Position of the front frame, counted from the start of the feed.
+    start: u64,
+    /// The last durable event.
+    last_seq: Seq,
+    /// Model calls that are being answered.
+    partials: BTreeMap<CallId, Partial>,
+    watchers: BTreeMap<u64, Slot>,
+    next_watcher: u64,
+    closed: bool,
+}
+
+/// A watcher as its feed sees it.
+#[derive(Debug, Default)]
+struct Slot {
+    attached: bool,
+    waker: Option<Waker>,
+}
+
+impl Ring {
+    fn end(&self) -> u64 {
+        self.start + self.frames.len() as u64
+    }
+
+    fn push(&mut self, frame: Frame) {
+        if let Some(seq) = frame.seq {
+            self.last_seq = seq;
+        }
+        self.bytes += frame.bytes.len();
+        self.frames.push_back(frame);
+        let watched = self.watchers.values().any(|slot| slot.attached);
+        while self.bytes > RING_BYTES_MAX || (!watched && !self.frames.is_empty()) {
+            let Some(oldest) = self.frames.pop_front() else { return };
+            self.bytes -= oldest.bytes.len();
+            self.start += 1;
+        }
+    }
+
+    fn wakers(&mut self) -> Vec<Waker> {
+        self.watchers.values_mut().filter_map(|slot| slot.waker.take()).collect()
+    }
+}
+
+impl Feed {
+    /// The feed of a session whose log ends at `last_seq`.
+    pub fn new(session_id: SessionId, last_seq: Seq) -> Self {
+        Self { session_id, ring: Mutex::new(Ring { last_seq, ..Ring::default() }) }
+    }
+
+    fn ring(&self) -> MutexGuard<'_, Ring> {
+        // Nothing under this lock panics half-way through a change.
+        self.ring.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Shows frames of durable events. `settled` names the calls whose attempt ended with them.
+    pub fn publish(&self, frames: impl IntoIterator<Item = Frame>, settled: &[CallId]) {
+        let mut ring = self.ring();
+        for call in settled {
+            ring.partials.remove(call);
+        }
+        for frame in frames {
+            ring.push(frame);
+        }
+        let wakers = ring.wakers();
+        drop(ring);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Opens the gate for the deltas of one attempt.
+    pub fn open_call(
+        &self,
+        id: CallId,
+        attempt: u32,
+        reply_id: MessageId,
+        turn_id: Option<TurnId>,
+    ) {
+        self.ring().partials.insert(id, Partial::new(attempt, reply_id, turn_id));
+    }
+
+    /// Shows a piece of a running attempt; nothing once the attempt has ended.
+    pub fn delta(&self, id: &CallId, attempt: u32, delta: &Delta<'_>) {
+        let mut ring = self.ring();
+        let watched = ring.watchers.values().any(|slot| slot.attached);
+        let Some(partial) = ring.partials.get_mut(id).filter(|call| call.attempt == attempt) else {
+            return;
+        };
+        partial.add(delta);
+        if !watched {
+            return;
+        }
+        let frame = partial.frame(&self.session_id, delta);
+        ring.push(frame);
+        let wakers = ring.wakers();
+        drop(ring);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Whether the running attempt of a call has shown anything.
+    pub fn has_streamed(&self, id: &CallId) -> bool {
+        self.ring().partials.get(id).is_some_and(Partial::has_output)
+    }
+
+    /// The calls whose running attempt has shown something.
+    pub fn streamed_calls(&self) -> Vec<CallId> {
+        let ring = self.ring();
+        let streamed = ring.partials.iter().filter(|(_, partial)| partial.has_output());
+        streamed.map(|(id, _)| id.clone()).collect()
+    }
+
+    /// Ends every watcher: the server stops, or the session can no longer be served.
+    pub fn close(&self) {
+        let mut ring = self.ring();
+        ring.closed = true;
+        let wakers = ring.wakers();
+        drop(ring);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    pub fn is_watched(&self) -> bool {
+        !self.ring().watchers.is_empty()
+    }
+
+    /// A watcher that has yet to read the log; see [`Watcher::attach`].
+    pub fn watch(self: &Arc<Self>) -> Watcher {
+        let mut ring = self.ring();
+        let id = ring.next_watcher;
+        ring.next_watcher += 1;
+        ring.watchers.insert(id, Slot::default());
+        drop(ring);
+        Watcher { feed: Arc::clone(self), id, position: 0, delivered: Seq::default() }
+    }
+}
+
+/// A cursor of one reader. It keeps its session in memory for as long as it lives.
+#[derive(Debug)]
+pub struct Watcher {
+    feed: Arc<Feed>,
+    id: u64,
+    position: u64,
+    /// The last event that was read from the log: it may be shown there before it is published here.
+    delivered: Seq,
+}
+
+/// What a watcher finds.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Frames were added, up to this durable position; `turn_ended` when the watched turn is over.
+    Frames { turn_ended: bool },
+    /// It fell out of the ring.
+    Lagged,
+    /// The feed is closed and everything in it was read.
+    Closed,
+}
+
+impl Watcher {
+    /// Goes live after `delivered`, the last event that the reader has from the log: writes to `out`
+    /// the events since, then one snapshot for each running call (S50). False when the log holds
+    /// more that the ring does not: read on, then try again.
+    pub fn attach(
+        &mut self,
+        delivered: Seq,
+        turn: Option<&TurnId>,
+        out: &mut Vec<u8>,
+    ) -> Option<Progress> {
+        let mut ring = self.feed.ring();
+        let missing = ring.last_seq.0.saturating_sub(delivered.0);
+        let is_missed = |frame: &&Frame| frame.seq.is_some_and(|seq| seq > delivered);
+        if ring.frames.iter().filter(is_missed).count() as u64 != missing {
+            return None;
+        }
+        let mut turn_ended = false;
+        for frame in ring.frames.iter().filter(is_missed).filter(|frame| frame.is_of(turn)) {
+            out.extend_from_slice(&frame.bytes);
+            turn_ended |= frame.ends_turn && turn.is_some();
+        }
+        for partial in ring.partials.values().filter(|partial| partial.has_output()) {
+            if turn.is_none() || turn == partial.turn_id() {
+                out.extend_from_slice(&partial.snapshot(&self.feed.session_id));
+            }
+        }
+        self.position = ring.end();
+        self.delivered = delivered;
+        if let Some(slot) = ring.watchers.get_mut(&self.id) {
+            slot.attached = true;
+        }
+        Some(Progress::Frames { turn_ended })
+    }
+
+    /// Writes to `out` what has come since, of `turn` alone if named; waits when there is nothing.
+    pub fn poll(
+        &mut self,
+        context: &Context<'_>,
+        turn: Option<&TurnId>,
+        out: &mut Vec<u8>,
+    ) -> Poll<Progress> {
+        let mut ring = self.feed.ring();
+        if self.position < ring.start {
+            return Poll::Ready(Progress::Lagged);
+        }
+        let mut turn_ended = false;
+        let unread = usize::try_from(self.position - ring.start).unwrap_or(usize::MAX);
+        for frame in ring.frames.iter().skip(unread) {
+            if out.len() >= BATCH_BYTES_MAX || turn_ended {
+                break;
+            }
+            self.position += 1;
+            let read_before = frame.seq.is_some_and(|seq| seq <= self.delivered);
+            if !read_before && frame.is_of(turn) {
+                out.extend_from_slice(&frame.bytes);
+                turn_ended = frame.ends_turn && turn.is_some();
+            }
+        }
+        if !out.is_empty() {
+            return Poll::Ready(Progress::Frames { turn_ended });
+        }
+        if ring.closed {
+            return Poll::Ready(Progress::Closed);
+        }
+        if let Some(slot) = ring.watchers.get_mut(&self.id) {
+            slot.waker = Some(context.waker().clone());
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.feed.ring().watchers.remove(&self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,225 @@
+use std::task::{Context, Poll, Waker};
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn feed(last_seq: u64) -> Arc<Feed> {
+    Arc::new(Feed::new(SessionId::parse("s").unwrap(), Seq(last_seq)))
+}
+
+fn turn(name: &str) -> TurnId {
+    TurnId::parse(name).unwrap()
+}
+
+fn event(seq: u64, turn_id: &str, ends_turn: bool) -> Frame {
+    let bytes = Bytes::from(format!("<{seq}>"));
+    Frame { bytes, seq: Some(Seq(seq)), turn_id: Some(turn(turn_id)), ends_turn }
+}
+
+fn call() -> CallId {
+    CallId::parse("c1").unwrap()
+}
+
+fn open(feed: &Feed, attempt: u32) {
+    feed.open_call(call(), attempt, MessageId::parse("m1").unwrap(), Some(turn("t1")));
+}
+
+fn attach(watcher: &mut Watcher, delivered: u64, turn: Option<&TurnId>) -> Option<String> {
+    let mut out = Vec::new();
+    watcher.attach(Seq(delivered), turn, &mut out)?;
+    Some(String::from_utf8(out).unwrap())
+}
+
+fn poll(watcher: &mut Watcher, turn: Option<&TurnId>) -> Poll<(Progress, String)> {
+    let mut out = Vec::new();
+    let progress = watcher.poll(&Context::from_waker(Waker::noop()), turn, &mut out);
+    progress.map(|progress| (progress, String::from_utf8(out).unwrap()))
+}
+
+fn frames(text: &str) -> Poll<(Progress, String)> {
+    Poll::Ready((Progress::Frames { turn_ended: false }, text.to_owned()))
+}
+
+/// `seq`, `text` and `snapshot` of every delta frame in `text`.
+fn deltas(text: &str) -> Vec<(u64, String, bool)> {
+    let data = text.lines().filter_map(|line| line.strip_prefix("data: "));
+    data.map(|data| {
+        let delta: serde_json::Value = serde_json::from_str(data).unwrap();
+        let text = delta["text"].as_str().unwrap_or_default().to_owned();
+        (delta["seq"].as_u64().unwrap(), text, delta["snapshot"] == true)
+    })
+    .collect()
+}
+
+#[test]
+fn a_watcher_reads_the_log_until_the_ring_has_the_rest() {
+    let feed = feed(0);
+    let mut first = feed.watch();
+    assert_eq!(attach(&mut first, 0, None).unwrap(), "");
+    feed.publish((1..=3).map(|seq| event(seq, "t1", false)), &[]);
+    let mut second = feed.watch();
+    assert_eq!(attach(&mut second, 1, None).unwrap(), "<2><3>");
+    assert_eq!(poll(&mut first, None), frames("<1><2><3>"));
+    assert!(poll(&mut second, None).is_pending());
+}
+
+#[test]
+fn nothing_is_kept_for_nobody() {
+    let feed = feed(0);
+    feed.publish([event(1, "t1", false)], &[]);
+    let mut watcher = feed.watch();
+    assert_eq!(attach(&mut watcher, 0, None), None, "the log has what the ring has not");
+    assert_eq!(attach(&mut watcher, 1, None).unwrap(), "");
+}
+
+#[test]
+fn an_event_read_from_the_log_before_it_is_published_is_not_shown_twice() {
+    let feed = feed(0);
+    let mut watcher = feed.watch();
+    assert_eq!(attach(&mut watcher, 2, None).unwrap(), "");
+    feed.publish((1..=3).map(|seq| event(seq, "t1", false)), &[]);
+    assert_eq!(poll(&mut watcher, None), frames("<3>"));
+}
+
+#[test]
+fn a_position_past_the_end_waits() {
+    let feed = feed(0);
+    let mut watcher = feed.watch();
+    assert_eq!(attach(&mut watcher, 9, None).unwrap(), "");
+    feed.publish((1..=9).map(|seq| event(seq, "t1", false)), &[]);
+    assert!(poll(&mut watcher, None).is_pending());
+    feed.publish([event(10, "t1", false)], &[]);
+    assert_eq!(poll(&mut watcher, None), frames("<10>"));
+}
+
+#[test]
+fn a_watcher_of_one_turn_sees_that_turn_and_its_end() {
+    let feed = feed(0);
+    let mut watcher = feed.watch();
+    let second = turn("t2");
+    attach(&mut watcher, 0, Some(&second)).unwrap();
+    let events = [event(1, "t1", true), event(2, "t2", false), event(3, "t2", true)];
+    feed.publish(events.into_iter().chain([event(4, "t3", true)]), &[]);
+    let ended = (Progress::Frames { turn_ended: true }, "<2><3>".to_owned());
+    assert_eq!(poll(&mut watcher, Some(&second)), Poll::Ready(ended));
+}
+
+#[test]
+fn a_late_watcher_gets_what_was_said_so_far_and_then_the_rest() {
+    let feed = feed(1);
+    open(&feed, 1);
+    feed.delta(&call(), 1, &Delta::Text("Good "));
+    feed.delta(&call(), 1, &Delta::Text("morning"));
+    let mut watcher = feed.watch();
+    let snapshot = attach(&mut watcher, 1, None).unwrap();
+    assert_eq!(deltas(&snapshot), [(2, "Good morning".to_owned(), true)]);
+    feed.delta(&call(), 1, &Delta::Text(", Ann"));
+    let Poll::Ready((_, live)) = poll(&mut watcher, None) else { panic!("nothing live") };
+    assert_eq!(deltas(&live), [(3, ", Ann".to_owned(), false)]);
+}
+
+#[test]
+fn a_call_without_output_has_no_snapshot() {
+    let feed = feed(1);
+    open(&feed, 1);
+    assert_eq!(attach(&mut feed.watch(), 1, None).unwrap(), "");
+    assert!(!feed.has_streamed(&call()));
+}
+
+#[test]
+fn no_delta_comes_after_the_end_of_its_attempt() {
+    let feed = feed(0);
+    let mut watcher = feed.watch();
+    attach(&mut watcher, 0, None).unwrap();
+    open(&feed, 1);
+    feed.delta(&call(), 1, &Delta::Text("a"));
+    feed.publish([event(1, "t1", false)], &[call()]);
+    feed.delta(&call(), 1, &Delta::Text("late"));
+    open(&feed, 2);
+    feed.delta(&call(), 1, &Delta::Text("later"));
+    feed.delta(&call(), 2, &Delta::Text("b"));
+    let Poll::Ready((_, seen)) = poll(&mut watcher, None) else { panic!("nothing") };
+    assert_eq!(deltas(&seen), [(1, "a".to_owned(), false), (1, "b".to_owned(), false)]);
+    assert_eq!(feed.streamed_calls(), [call()]);
+}
+
+#[test]
+fn who_falls_out_of_the_ring_is_cut_off_and_nobody_else() {
+    let feed = feed(0);
+    let (mut slow, mut quick) = (feed.watch(), feed.watch());
+    attach(&mut slow, 0, None).unwrap();
+    attach(&mut quick, 0, None).unwrap();
+    let large = Bytes::from(vec![b'x'; RING_BYTES_MAX / 4]);
+    for seq in 1..=6 {
+        let frame = Frame { bytes: large.clone(), ..event(seq, "t1", false) };
+        feed.publish([frame], &[]);
+        assert!(matches!(poll(&mut quick, None), Poll::Ready((Progress::Frames { .. }, _))));
+    }
+    assert_eq!(poll(&mut slow, None), Poll::Ready((Progress::Lagged, String::new())));
+}
+
+#[test]
+fn a_closed_feed_is_read_to_its_end() {
+    let feed = feed(0);
+    let mut watcher = feed.watch();
+    attach(&mut watcher, 0, None).unwrap();
+    feed.publish([event(1, "t1", false)], &[]);
+    feed.close();
+    assert_eq!(poll(&mut watcher, None), frames("<1>"));
+    assert_eq!(poll(&mut watcher, None), Poll::Ready((Progress::Closed, String::new())));
+    assert!(feed.is_watched());
+    drop(watcher);
+    assert!(!feed.is_watched());
+}
+
+/// What the log holds from one event to another.
+fn log(first: u64, last: u64) -> String {
+    let events: Vec<String> = (first..=last).map(|seq| format!("<{seq}>")).collect();
+    events.concat()
+}
+
+proptest! {
+    /// `stream(0..n) ++ stream(after n) == stream(0..)`, whatever the moments of publishing,
+    /// attaching and reading; the log is what was published so far.
+    #[test]
+    fn invariant_no_gap_and_no_duplicate(
+        steps in prop::collection::vec((0..4_u8, 1..5_u64), 1..60),
+        resume_after in 0..20_u64,
+    ) {
+        let feed = feed(0);
+        let mut watcher = feed.watch();
+        let (mut published, mut delivered) = (0, resume_after);
+        let mut live = false;
+        let mut seen = String::new();
+        for (step, count) in steps {
+            match step {
+                0 | 1 => {
+                    feed.publish((1..=count).map(|n| event(published + n, "t1", false)), &[]);
+                    published += count;
+                }
+                2 if live => {
+                    if let Poll::Ready((_, text)) = poll(&mut watcher, None) {
+                        seen.push_str(&text);
+                    }
+                }
+                _ if !live => {
+                    if let Some(text) = attach(&mut watcher, delivered, None) {
+                        live = true;
+                        seen.push_str(&text);
+                    } else {
+                        let page = published.min(delivered + count);
+                        seen.push_str(&log(delivered + 1, page));
+                        delivered = page.max(delivered);
+                    }
+                }
+                _ => {}
+            }
+        }
+        if live && let Poll::Ready((_, text)) = poll(&mut watcher, None) {
+            seen.push_str(&text);
+        }
+        let until = if live { published } else { delivered.min(published) };
+        prop_assert_eq!(seen, log(resume_after + 1, until));
+    }
+}
