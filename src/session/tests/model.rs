@@ -120,6 +120,7 @@ impl Model {
             };
             let Input::Message { message: with_id, .. } = &recorded.input;
             message.id = message.id.or_else(|| with_id.id.clone());
+            assert!(message.id.is_some(), "a queued message has its id");
             assert_eq!((&recorded.turn_id, with_id), (&turn_id, &message));
             self.turns.insert(turn_id.clone(), Progress::Queued);
             self.queue.push_back((turn_id.clone(), message, stream));
