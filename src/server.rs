@@ -34,6 +34,10 @@ const ADDRESS_FILE: &str = "address";
 /// How often the last uses of API keys are written down (S7).
 const SAVE_USED_EVERY: Duration = Duration::from_mins(1);
 
+/// After a failed write nothing more is acknowledged and the process leaves (M4); this long, those
+/// who wait are still told that the outcome is unknown.
+const FAILED_GRACE: Duration = Duration::from_secs(1);
+
 /// Why a server, or a turn without one, cannot start or go on.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
@@ -169,16 +173,18 @@ impl Server {
         }
         uses.abort();
         let failed = failure.borrow().clone();
-        if let Some(reason) = failed {
-            // Nothing may be acknowledged after a failed write: leave at once (M4).
-            return Err(ServerError::StorageFailed(reason));
+        let grace = if failed.is_some() { FAILED_GRACE } else { shutdown };
+        if failed.is_none() {
+            tracing::info!("stopping");
+            engine.stop(grace).await;
         }
-        tracing::info!("stopping");
-        engine.stop(shutdown).await;
         // Nobody listens when the edge has ended by itself.
         let _ = closing.send(true);
-        drop(edge.await);
+        drop(tokio::time::timeout(grace, edge).await);
         drop(fs::remove_file(address_file));
+        if let Some(reason) = failed {
+            return Err(ServerError::StorageFailed(reason));
+        }
         drop(tokio::task::spawn_blocking(move || store.close()).await);
         Ok(())
     }

@@ -8,4 +8,4 @@ pub mod principal;
 
 pub use api_key::ApiKeys;
 pub use client_token::{ClientPrincipal, ClientTokens};
-pub use principal::{Authenticator, Principal, Refused, bearer};
+pub use principal::{Authenticator, Refused, bearer};

@@ -2,24 +2,7 @@
 
 use super::api_key::{ApiKeyHolder, ApiKeys};
 use super::client_token::{ClientPrincipal, ClientTokens};
-use crate::ids::TenantId;
 use crate::time::Timestamp;
-
-/// A caller whose credential is good.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Principal {
-    Machine { tenant: TenantId, key_id: String },
-    Client(ClientPrincipal),
-}
-
-impl Principal {
-    pub fn tenant(&self) -> &TenantId {
-        match self {
-            Self::Machine { tenant, .. } => tenant,
-            Self::Client(client) => &client.tenant,
-        }
-    }
-}
 
 /// Missing, malformed, unknown, expired, or of the wrong kind for the API: 401, and no word on
 /// which of them.
@@ -51,18 +34,6 @@ impl Authenticator {
         now: Timestamp,
     ) -> Result<ApiKeyHolder, Refused> {
         credential.and_then(|key| self.api_keys.verify(key, now)).ok_or(Refused)
-    }
-}
-
-impl From<ApiKeyHolder> for Principal {
-    fn from(holder: ApiKeyHolder) -> Self {
-        Self::Machine { tenant: holder.tenant, key_id: holder.key_id }
-    }
-}
-
-impl From<ClientPrincipal> for Principal {
-    fn from(client: ClientPrincipal) -> Self {
-        Self::Client(client)
     }
 }
 

@@ -82,7 +82,7 @@ impl Api {
                 match route {
                     ClientRoute::Input => client::input(self, &client, head, body).await,
                     ClientRoute::Session(id) => client::session(self, &client, id).await,
-                    ClientRoute::Stream(id) => client::stream(self, &client, id, head).await,
+                    ClientRoute::Stream(id) => client::stream(self, &client, id, head, peer).await,
                 }
             }
             Route::Machine(route) => {
@@ -91,7 +91,9 @@ impl Api {
                 match route {
                     MachineRoute::Tokens => machine::tokens(self, &holder, head, body).await,
                     MachineRoute::Submit => machine::submit(self, &holder, head, body).await,
-                    MachineRoute::Stream(id) => machine::stream(self, &holder, id, head).await,
+                    MachineRoute::Stream(id) => {
+                        machine::stream(self, &holder, id, head, peer).await
+                    }
                 }
             }
         }

@@ -15,7 +15,6 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 
 use super::error::ApiError;
-use crate::protocol::json::{self, DecodeError, Node};
 
 /// How long a whole body may take (L2).
 const READ_MAX: Duration = Duration::from_secs(30);
@@ -76,30 +75,6 @@ where
     check_length(headers, bytes_max)?;
     check_type(headers)?;
     collect(body, bytes_max, READ_MAX).await
-}
-
-/// As [`read_json`], for the routes that may be called without a body: then `None`.
-pub async fn read_json_if_any<B>(
-    headers: &HeaderMap,
-    body: B,
-    bytes_max: usize,
-) -> Result<Option<Bytes>, ApiError>
-where
-    B: Body<Data = Bytes> + Unpin,
-{
-    if body.is_end_stream() {
-        return Ok(None);
-    }
-    read_json(headers, body, bytes_max).await.map(Some)
-}
-
-/// Decodes a body that was read.
-pub fn decode<T>(
-    text: &[u8],
-    depth_max: usize,
-    walk: impl FnOnce(&Node<'_>) -> Result<T, DecodeError>,
-) -> Result<T, ApiError> {
-    json::decode(text, depth_max, walk).map_err(ApiError::from)
 }
 
 fn check_length(headers: &HeaderMap, bytes_max: usize) -> Result<(), ApiError> {

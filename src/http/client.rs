@@ -7,6 +7,7 @@ use http_body::Body;
 use serde::Serialize;
 
 use super::api::{Api, session_id};
+use super::connection::Peer;
 use super::error::ApiError;
 use super::rate::Class;
 use super::reply::{self, Reply};
@@ -91,10 +92,11 @@ pub(super) async fn stream(
     client: &ClientPrincipal,
     id: &str,
     head: &Parts,
+    peer: Peer,
 ) -> Result<Reply, ApiError> {
     let request = stream::request(head)?;
     let (key, reader) = reading(api, client, id)?;
-    stream::open(api, key, reader, request, Some(client.expires_at)).await
+    stream::open(api, key, reader, request, Some(client.expires_at), peer).await
 }
 
 fn reading(

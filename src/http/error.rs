@@ -48,20 +48,6 @@ pub enum ApiError {
     Internal,
     #[error("the server is busy or stopping; try again in {retry_after_secs} s")]
     Unavailable { retry_after_secs: u64 },
-    #[error("the server is short of disk space")]
-    InsufficientStorage,
-    /// A cloud route that only the hosted service has (S57).
-    #[error("{0}")]
-    UnsupportedOnLocal(Cow<'static, str>),
-}
-
-/// The two shapes of a refusal (interface 7).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
-    /// `{ error }`.
-    Plain,
-    /// `{ ok: false, error }`, of `settle` and `workers/submit`.
-    Settle,
 }
 
 /// When a caller may try again after finding a full queue: a turn takes seconds.
@@ -82,10 +68,6 @@ impl ApiError {
         Self::NotFound(message.into())
     }
 
-    pub fn unprocessable(message: impl Into<Cow<'static, str>>) -> Self {
-        Self::Unprocessable(message.into())
-    }
-
     pub fn conflict(error: impl Into<Cow<'static, str>>) -> Self {
         Self::Conflict { error: error.into(), details: Map::new() }
     }
@@ -103,7 +85,7 @@ impl ApiError {
 
     pub fn status(&self) -> StatusCode {
         match self {
-            Self::BadRequest(_) | Self::UnsupportedOnLocal(_) => StatusCode::BAD_REQUEST,
+            Self::BadRequest(_) => StatusCode::BAD_REQUEST,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::Forbidden(_) => StatusCode::FORBIDDEN,
             Self::NotFound(_) => StatusCode::NOT_FOUND,
@@ -117,39 +99,12 @@ impl ApiError {
             Self::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
-            Self::InsufficientStorage => StatusCode::INSUFFICIENT_STORAGE,
         }
     }
 
-    /// The response, in the shape of the route that refuses.
-    pub fn into_reply(self, shape: Shape) -> Reply {
-        let mut reply = reply::json(self.status(), &self.body(shape));
-        let headers = reply.headers_mut();
-        if let Self::Unauthorized = self {
-            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        }
-        if let Self::MethodNotAllowed(methods) = self {
-            headers.insert(ALLOW, HeaderValue::from_static(methods));
-        }
-        if let Self::TooMany { retry_after_secs } | Self::Unavailable { retry_after_secs } = self {
-            headers.insert(RETRY_AFTER, retry_after_secs.into());
-        }
-        reply
-    }
-
-    fn body(&self, shape: Shape) -> Map<String, Value> {
-        let message = Value::from(self.to_string());
+    fn body(&self) -> Map<String, Value> {
         let mut body = Map::new();
-        if let Shape::Settle = shape {
-            body.insert("ok".to_owned(), Value::Bool(false));
-        }
-        if let Self::UnsupportedOnLocal(_) = self {
-            let error = [("code", Value::from("unsupported_on_local")), ("message", message)];
-            let error = error.map(|(name, value)| (name.to_owned(), value));
-            body.insert("error".to_owned(), Value::Object(error.into_iter().collect()));
-            return body;
-        }
-        body.insert("error".to_owned(), message);
+        body.insert("error".to_owned(), Value::from(self.to_string()));
         if let Self::Conflict { details, .. } = self {
             body.extend(details.clone());
         }
@@ -159,7 +114,20 @@ impl ApiError {
 
 impl From<ApiError> for Reply {
     fn from(error: ApiError) -> Self {
-        error.into_reply(Shape::Plain)
+        let mut reply = reply::json(error.status(), &error.body());
+        let headers = reply.headers_mut();
+        if let ApiError::Unauthorized = error {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if let ApiError::MethodNotAllowed(methods) = error {
+            headers.insert(ALLOW, HeaderValue::from_static(methods));
+        }
+        if let ApiError::TooMany { retry_after_secs } | ApiError::Unavailable { retry_after_secs } =
+            error
+        {
+            headers.insert(RETRY_AFTER, retry_after_secs.into());
+        }
+        reply
     }
 }
 

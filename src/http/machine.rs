@@ -7,6 +7,7 @@ use http_body::Body;
 use serde::Serialize;
 
 use super::api::{Api, session_id};
+use super::connection::Peer;
 use super::error::ApiError;
 use super::rate::Class;
 use super::reply::{self, Reply};
@@ -67,9 +68,10 @@ pub(super) async fn stream(
     holder: &ApiKeyHolder,
     id: &str,
     head: &Parts,
+    peer: Peer,
 ) -> Result<Reply, ApiError> {
     let request = stream::request(head)?;
     let key = SessionKey { tenant: holder.tenant.clone(), session: session_id(id)? };
     api.rates.take(Class::Read, (&holder.tenant, &holder.key_id), clock::wall())?;
-    stream::open(api, key, Reader::Machine, request, None).await
+    stream::open(api, key, Reader::Machine, request, None, peer).await
 }

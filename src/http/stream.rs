@@ -12,6 +12,7 @@ use http_body::{Body, Frame};
 use tokio::time::{Instant, Sleep};
 
 use super::api::{Api, StreamPlace, query};
+use super::connection::Peer;
 use super::error::ApiError;
 use super::reply::{self, Reply, ReplyBody};
 use crate::clock;
@@ -49,6 +50,7 @@ pub(super) async fn open(
     reader: Reader,
     request: WatchRequest,
     expires_at: Option<Timestamp>,
+    peer: Peer,
 ) -> Result<Reply, ApiError> {
     let place = api.take_stream()?;
     let tail = api.engine.watch(key, reader, request).await?;
@@ -59,6 +61,7 @@ pub(super) async fn open(
         ping: Box::pin(tokio::time::sleep(PING_EVERY)),
         expires,
         ended: false,
+        peer,
         _place: place,
     };
     Ok(reply::event_stream(ReplyBody::stream(body)))
@@ -70,6 +73,7 @@ struct EventStream {
     ping: Pin<Box<Sleep>>,
     expires: Option<Pin<Box<Sleep>>>,
     ended: bool,
+    peer: Peer,
     _place: StreamPlace,
 }
 
@@ -90,9 +94,12 @@ impl EventStream {
                 return Poll::Ready(Some(bytes));
             }
             Poll::Ready(Err(End::Closed)) => return self.end(Some(sse::SHUTDOWN)),
-            Poll::Ready(Err(End::TurnCompleted | End::Lagged | End::Damaged)) => {
+            Poll::Ready(Err(End::Lagged)) => {
+                // A clean end would wait behind all that the reader has not taken (S52).
+                self.peer.cut();
                 return self.end(None);
             }
+            Poll::Ready(Err(End::TurnCompleted | End::Damaged)) => return self.end(None),
             Poll::Pending => {}
         }
         if self.expires.as_mut().is_some_and(|sleep| sleep.as_mut().poll(context).is_ready()) {

@@ -12,4 +12,5 @@ mod project;
 mod proposal;
 mod random;
 mod settle;
+mod transcript;
 mod tree;

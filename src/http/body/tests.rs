@@ -88,18 +88,6 @@ async fn length_is_checked_before_type_and_both_before_the_body() {
     assert_eq!(read_json(&other, never(), 10).await, Err(ApiError::UnsupportedMediaType));
 }
 
-#[tokio::test]
-async fn a_route_without_a_required_body_takes_none_or_json() {
-    let none = http_body_util::Empty::<Bytes>::new();
-    assert_eq!(read_json_if_any(&HeaderMap::new(), none, 10).await, Ok(None));
-    let json = headers(&[("content-type", "application/json")]);
-    let some = http_body_util::Full::new(Bytes::from_static(b"{}"));
-    let read = read_json_if_any(&json, some.clone(), 10).await;
-    assert_eq!(read, Ok(Some(Bytes::from_static(b"{}"))));
-    let refused = read_json_if_any(&HeaderMap::new(), some, 10).await;
-    assert_eq!(refused, Err(ApiError::UnsupportedMediaType));
-}
-
 #[test]
 fn only_json_in_utf_8_is_taken() {
     for content_type in [
@@ -128,16 +116,4 @@ fn only_json_in_utf_8_is_taken() {
     }
     let identity = [("content-type", "application/json"), ("content-encoding", "Identity")];
     assert_eq!(check_type(&headers(&identity)), Ok(()));
-}
-
-#[test]
-fn a_body_is_decoded_with_the_status_of_its_mistake() {
-    let read = |text: &str| decode(text.as_bytes(), 4, |node| node.text(1));
-    assert_eq!(read("\"a\"").as_deref(), Ok("a"));
-    assert!(matches!(read("{"), Err(ApiError::BadRequest(_))));
-    assert!(matches!(read("7"), Err(ApiError::Unprocessable(_))));
-    assert!(matches!(read("\"ab\""), Err(ApiError::BadRequest(_))));
-    let deep = decode(b"[[[[[1]]]]]", 4, |_| Ok::<_, DecodeError>(()));
-    assert!(matches!(deep, Err(ApiError::BadRequest(_))));
-    assert!(matches!(read(""), Err(ApiError::BadRequest(_))));
 }

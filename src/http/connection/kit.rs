@@ -24,7 +24,7 @@ use crate::http::error::ApiError;
 use crate::http::listener;
 use crate::http::reply::{self, Reply, ReplyBody};
 
-pub const HANG: Duration = Duration::from_secs(20);
+pub const HANG: Duration = Duration::from_mins(1);
 /// The body limit of [`Site`].
 pub const BODY_BYTES_MAX: usize = 1000;
 

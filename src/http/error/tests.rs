@@ -15,7 +15,6 @@ fn body(reply: Reply) -> Value {
 fn every_refusal_has_its_status_and_a_json_body() {
     for (error, status) in [
         (ApiError::bad_request("x"), 400),
-        (ApiError::UnsupportedOnLocal("x".into()), 400),
         (ApiError::Unauthorized, 401),
         (ApiError::forbidden("x"), 403),
         (ApiError::not_found("x"), 404),
@@ -25,13 +24,12 @@ fn every_refusal_has_its_status_and_a_json_body() {
         (ApiError::TooLarge { bytes_max: 1 }, 413),
         (ApiError::UriTooLong { bytes_max: 1 }, 414),
         (ApiError::UnsupportedMediaType, 415),
-        (ApiError::unprocessable("x"), 422),
+        (ApiError::Unprocessable("x".into()), 422),
         (ApiError::TooMany { retry_after_secs: 1 }, 429),
         (ApiError::Internal, 500),
         (ApiError::Unavailable { retry_after_secs: 1 }, 503),
-        (ApiError::InsufficientStorage, 507),
     ] {
-        let reply = error.clone().into_reply(Shape::Plain);
+        let reply = Reply::from(error.clone());
         assert_eq!(reply.status().as_u16(), status);
         let header = |name: &str| reply.headers().get(name).unwrap().to_str().unwrap();
         assert_eq!(header("content-type"), "application/json");
@@ -39,20 +37,6 @@ fn every_refusal_has_its_status_and_a_json_body() {
         assert_eq!(header("x-content-type-options"), "nosniff");
         assert!(body(reply).get("error").is_some(), "{error:?}");
     }
-}
-
-#[test]
-fn the_three_shapes_are_those_of_the_interface() {
-    let refused = || ApiError::not_found("unknown session");
-    assert_eq!(body(refused().into_reply(Shape::Plain)), json!({ "error": "unknown session" }));
-    assert_eq!(
-        body(refused().into_reply(Shape::Settle)),
-        json!({ "ok": false, "error": "unknown session" })
-    );
-    assert_eq!(
-        body(ApiError::UnsupportedOnLocal("not here".into()).into()),
-        json!({ "error": { "code": "unsupported_on_local", "message": "not here" } })
-    );
 }
 
 #[test]

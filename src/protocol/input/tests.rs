@@ -128,7 +128,6 @@ fn every_role_is_read_by_its_name() {
 #[test]
 fn a_client_body_of_another_shape_names_the_field() {
     let object = "must be an object";
-    let good = r#"{"role":"user"}"#;
     for (body, path, problem) in [
         ("7".to_owned(), "body", object),
         ("[]".to_owned(), "body", object),
@@ -144,6 +143,16 @@ fn a_client_body_of_another_shape_names_the_field() {
             "must be a string",
         ),
         (r#"{"input":{"agent_id":"a","type":7}}"#.to_owned(), "input.type", "must be a string"),
+    ] {
+        refused(client(&body), Shape422, &format!("`{path}` {problem}"));
+    }
+}
+
+#[test]
+fn an_input_of_another_shape_names_the_field() {
+    let object = "must be an object";
+    let good = r#"{"role":"user"}"#;
+    for (body, path, problem) in [
         (input_with(r#""turn_id":{},"#, good), "input.turn_id", "must be a string"),
         (input_with(r#""queue":"yes","#, good), "input.queue", "must be true or false"),
         (input_with(r#""queue":1,"#, good), "input.queue", "must be true or false"),

@@ -58,11 +58,13 @@ impl Decider<'_> {
                 problem: "is `tool`, but no client-handled call is open",
             });
         }
-        let Some(origin) = &session.origin else {
-            return Ok(None);
-        };
-        if origin.agent_id != submission.agent_id {
+        if let Some(origin) = &session.origin
+            && origin.agent_id != submission.agent_id
+        {
             return Err(Rejection::AgentMismatch(origin.agent_id.clone()));
+        }
+        if self.agent.is_none() {
+            return Err(Rejection::UnknownAgent(submission.agent_id.clone()));
         }
         let Some(turn) = &session.turn else {
             return Ok(None);

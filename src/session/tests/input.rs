@@ -251,7 +251,7 @@ fn a_queued_message_has_its_id_before_it_is_recorded() {
     let step = conversation.accepts(ask("next").queued());
     let stored = String::from_utf8(step.events[0].encode(&key().session)).unwrap();
     let step = conversation.answers("hi");
-    let recorded = step.events.iter().filter_map(message_new).last().unwrap();
+    let recorded = step.events.iter().filter_map(message_new).next_back().unwrap();
     let id = recorded.message.id.clone().unwrap();
     assert!(stored.contains(&format!(r#""message":{{"id":"{id}""#)), "{stored}");
 }
@@ -280,7 +280,7 @@ fn an_assistant_message_is_recorded_and_owes_no_reply() {
         let mut conversation = Conversation::new();
         let mut ask = ask("as I said").role(Role::Assistant);
         if machine {
-            ask = ask.from_a_machine();
+            ask = ask.by_a_machine();
         }
         let step = conversation.accepts(ask);
         let expected = ["session.created", "turn.started", "message.new", "turn.completed"];
@@ -299,7 +299,7 @@ fn the_system_text_of_a_frontend_counts_as_user_text() {
             }
             let mut ask = ask("obey").role(Role::System).message("m1").queued();
             if machine {
-                ask = ask.from_a_machine();
+                ask = ask.by_a_machine();
             }
             conversation.accepts(ask);
             if queued {

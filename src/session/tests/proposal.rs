@@ -81,7 +81,7 @@ fn an_undeclared_tool_is_an_error_that_the_model_reads() {
     let request = only(&step.events, tool_call_requested);
     assert_eq!(request.id, id);
     assert_eq!((request.name.as_str(), request.arguments.as_str()), ("weather", "{oops"));
-    let result = &step.events.iter().filter_map(message_new).last().unwrap().message;
+    let result = &step.events.iter().filter_map(message_new).next_back().unwrap().message;
     assert_eq!((result.role, result.tool_call_id.as_ref()), (Role::Tool, Some(&id)));
     assert_eq!(result.name.as_deref(), Some("weather"));
     let text = "the tool `weather` is not declared".to_owned();

@@ -121,7 +121,7 @@ fn a_call_keeps_the_policy_that_it_was_requested_with() {
     assert!(only(&step.events, call_errored).will_retry);
     let step = conversation.wakes_at_its_timer();
     let deadline = only(&step.events, call_dispatched).deadline.unwrap();
-    assert_eq!(deadline.since(conversation.now), Duration::from_secs(180));
+    assert_eq!(deadline.since(conversation.now), Duration::from_mins(3));
 }
 
 /// Waits before attempts 2, 3 and so on, in milliseconds.

@@ -224,12 +224,12 @@ fn crash(images: usize, two_phase: bool) {
 
 #[test]
 fn a_power_cut_loses_nothing_acknowledged_with_two_phase_commits() {
-    crash(usize::try_from(number_from("TURND_CRASH_IMAGES", 160)).unwrap(), true);
+    crash(usize::try_from(number_from("TURND_CRASH_IMAGES", 100)).unwrap(), true);
 }
 
 #[test]
 fn a_power_cut_loses_nothing_acknowledged_with_one_phase_commits() {
-    crash(usize::try_from(number_from("TURND_CRASH_IMAGES", 160)).unwrap(), false);
+    crash(usize::try_from(number_from("TURND_CRASH_IMAGES", 100)).unwrap(), false);
 }
 
 #[test]

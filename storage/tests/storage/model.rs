@@ -104,11 +104,11 @@ impl Tested {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
     #[test]
     fn the_store_is_a_map_of_logs(
-        actions in prop::collection::vec(action(), 1..60),
+        actions in prop::collection::vec(action(), 1..40),
         moves_on_its_own in any::<bool>(),
     ) {
         let options = if moves_on_its_own {

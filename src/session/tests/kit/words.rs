@@ -9,6 +9,7 @@ use crate::protocol::event::{
     CallDispatched, CallErrored, Event, LlmCallRequested, MessageNew, Payload, TurnCompleted,
 };
 use crate::protocol::input::{Identity, Input};
+use crate::protocol::json::Json;
 use crate::protocol::llm::{Cost, LlmResponse, Usage};
 use crate::protocol::message::{FunctionCall, FunctionTag, Message, Role, ToolCall};
 use crate::session::{CallFailure, Caller, Command, ModelOutcome, Submission};
@@ -91,12 +92,17 @@ impl Ask {
         self
     }
 
+    pub(crate) fn metadata(mut self, json: &str) -> Self {
+        self.0.identity.metadata = Json::parse(json);
+        self
+    }
+
     pub(crate) fn agent(mut self, id: &str) -> Self {
         self.0.agent_id = AgentId::parse(id).unwrap();
         self
     }
 
-    pub(crate) fn from_a_machine(mut self) -> Self {
+    pub(crate) fn by_a_machine(mut self) -> Self {
         self.0.caller = Caller::Machine;
         self
     }

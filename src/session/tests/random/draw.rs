@@ -87,7 +87,7 @@ impl<'a> Draw<'a> {
             ask = ask.queue_of(self.of(&[0, 1, 3]));
         }
         if self.one_in(2) {
-            ask = ask.from_a_machine();
+            ask = ask.by_a_machine();
         }
         if self.one_in(3) {
             ask = ask.streaming(self.one_in(2));
