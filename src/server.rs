@@ -88,7 +88,12 @@ pub fn open_store(data: &Path) -> Result<Store, ServerError> {
             let address = address.unwrap_or_else(|_| "an unknown address".to_owned());
             Err(ServerError::Held { data: data.to_owned(), address })
         }
-        opened => Ok(opened?),
+        opened => {
+            let store = opened?;
+            // A server that was killed has left its address.
+            drop(fs::remove_file(data.join(ADDRESS_FILE)));
+            Ok(store)
+        }
     }
 }
 
@@ -104,11 +109,6 @@ impl Server {
         let store = open_store(&config.data)?;
         let documents = ApiKeyDocuments::new(store.clone());
         let api_keys = ApiKeys::new(documents.load()?, config.api_key.as_ref())?;
-        let first_key = if api_keys.list().is_empty() {
-            Some(api_keys.create(&documents, "first", clock::wall()).await?.text)
-        } else {
-            None
-        };
         let signing = client_token_key(&store, config.client_token_key.as_ref()).await?;
         let previous = config.client_token_key_previous.as_ref();
         let client_tokens = ClientTokens::new(
@@ -131,6 +131,13 @@ impl Server {
         let address = listener.local_addr().map_err(listen)?;
         let address_file = config.data.join(ADDRESS_FILE);
         write_private(&address_file, &format!("http://{address}")).map_err(ServerError::Data)?;
+        // Kept only when nothing else can fail: a key that is not shown now is never shown.
+        let api_keys = &api.authenticator.api_keys;
+        let first_key = if api_keys.list().is_empty() {
+            Some(api_keys.create(&documents, "first", clock::wall()).await?.text)
+        } else {
+            None
+        };
         Ok(Self {
             store,
             engine,

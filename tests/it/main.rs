@@ -9,9 +9,16 @@
 )]
 
 mod bad_input;
+mod commands;
 mod corpus;
 mod cors;
+mod greeting;
 mod kit;
+mod long_waits;
 mod rates;
+mod restart;
+mod secrets;
+mod streams;
 mod tokens;
+mod torture;
 mod turns;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{API_KEY, Caller, Place, Response, Server, message, wait_for};
+use crate::kit::{API_KEY, Caller, Place, Response, Server, message};
 
 const TOKENS: &str = "/api/machine/client-tokens";
 
@@ -10,16 +10,16 @@ fn mint(server: &Server, body: &Value) -> Response {
     server.machine().post(TOKENS, body)
 }
 
-fn token(server: &Server, body: &Value) -> String {
+pub fn token(server: &Server, body: &Value) -> String {
     mint(server, body).expect(200)["token"].as_str().unwrap().to_owned()
 }
 
-fn with_bearer(server: &Server, api: &'static str, bearer: &str) -> Caller {
+pub fn with_bearer(server: &Server, api: &'static str, bearer: &str) -> Caller {
     Caller { address: server.address, bearer: Some(bearer.to_owned()), api }
 }
 
 /// Every cause looks the same (A1).
-fn is_refused(response: &Response) {
+pub fn is_refused(response: &Response) {
     assert_eq!(response.refusal(401), "missing or invalid credential");
     assert_eq!(response.header("www-authenticate"), Some("Bearer"));
 }
@@ -212,18 +212,6 @@ fn a_token_of_another_key_is_none_until_that_key_is_the_previous_one() {
     let server = place.serve();
     assert_eq!(with_bearer(&server, "client", &token).get("/api/client/sessions/s1").status, 404);
     assert_eq!(server.client("ann").get("/api/client/sessions/s1").status, 404);
-}
-
-#[test]
-fn a_token_ends_a_few_seconds_after_its_time() {
-    let server = Place::new().serve_once();
-    let body = json!({ "identity": { "id": "ann" }, "ttl_seconds": 1 });
-    let ann = with_bearer(&server, "client", &token(&server, &body));
-    let refused = wait_for("the token to end", || {
-        let answer = ann.get("/api/client/sessions/s1");
-        (answer.status != 404).then_some(answer)
-    });
-    is_refused(&refused);
 }
 
 #[test]

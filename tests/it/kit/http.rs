@@ -106,10 +106,10 @@ impl Connection {
 pub fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
     let mut text = format!("{method} {path} HTTP/1.1\r\nHost: turnd.test\r\n");
     for (name, value) in headers {
-        text.push_str(&format!("{name}: {value}\r\n"));
+        text.extend([name, ": ", value, "\r\n"]);
     }
     if !body.is_empty() || method == "POST" {
-        text.push_str(&format!("Content-Length: {}\r\n", body.len()));
+        text.extend(["Content-Length: ", &body.len().to_string(), "\r\n"]);
     }
     text.push_str("\r\n");
     [text.as_bytes(), body].concat()

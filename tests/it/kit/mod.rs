@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 pub use caller::{Caller, message, text_of};
 pub use http::{Connection, Response, request};
 pub use place::{API_KEY, Exit, Place, Server};
-pub use provider::{Call, Provider};
+pub use provider::Provider;
 pub use stream::{Frame, Stream, recorded, shown_text};
 
 /// No wait of a test means anything but "it hangs" when it ends.
-pub const HANG: Duration = Duration::from_secs(60);
+pub const HANG: Duration = Duration::from_mins(1);
 
 /// A moment after which a wait is given up.
 pub struct Patience(Instant);
@@ -48,6 +48,20 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         assert!(!patience.is_over(), "waited too long for {what}");
         rest();
     }
+}
+
+/// A number from the environment of the tests.
+pub fn variable(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().expect("a number"))
+}
+
+/// A new seed, or the one that is to be repeated.
+pub fn seed() -> u64 {
+    variable("TURND_TORTURE_SEED").unwrap_or_else(|| {
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).unwrap();
+        u64::from_ne_bytes(random) % 1_000_000_007
+    })
 }
 
 /// Numbers from a seed: small, repeatable, good enough to vary a test (`SplitMix64`).

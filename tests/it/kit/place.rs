@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Read;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
@@ -60,10 +60,6 @@ impl Place {
         }
     }
 
-    pub fn folder(&self) -> &Path {
-        self.folder.path()
-    }
-
     pub fn data(&self) -> PathBuf {
         self.folder.path().join("turnd-data")
     }
@@ -72,7 +68,10 @@ impl Place {
     pub fn command(&self, arguments: &[&str]) -> Command {
         // Another build may be put to the same test, a release build for instance.
         let program = std::env::var_os("TURND_TEST_PROGRAM");
-        let mut command = Command::new(program.unwrap_or(env!("CARGO_BIN_EXE_turnd").into()));
+        let mut command = match program {
+            Some(program) => Command::new(program),
+            None => Command::new(env!("CARGO_BIN_EXE_turnd")),
+        };
         command.args(arguments).current_dir(self.folder.path());
         command.env_clear().envs(self.environment.iter().cloned());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -81,7 +80,12 @@ impl Place {
 
     /// Runs a command to its end.
     pub fn run(&self, arguments: &[&str]) -> Exit {
-        Running::start(self.command(arguments)).exit()
+        self.start(arguments).exit()
+    }
+
+    /// Starts a command.
+    pub fn start(&self, arguments: &[&str]) -> Running {
+        Running::start(self.command(arguments))
     }
 
     /// Starts a server that keeps the place for as long as it runs.
@@ -99,7 +103,7 @@ impl Place {
     /// Starts a server that may refuse to.
     pub fn try_serve(&self) -> Result<Server, Exit> {
         let arguments = ["serve", "--listen", "127.0.0.1:0", "--data", "turnd-data"];
-        let mut running = Running::start(self.command(&arguments));
+        let mut running = self.start(&arguments);
         let listens = wait_for("the address of the server", || {
             let greeting = running.stdout.text();
             let line = greeting.strip_prefix("turnd listens on http://");
@@ -138,8 +142,8 @@ pub struct Exit {
     pub stderr: String,
 }
 
-/// A process whose output is kept.
-struct Running {
+/// A process whose output is kept. Dropping it kills it.
+pub struct Running {
     child: Child,
     stdout: Transcript,
     stderr: Transcript,
@@ -153,11 +157,16 @@ impl Running {
         Self { child, stdout, stderr }
     }
 
+    pub fn stdout(&self) -> String {
+        self.stdout.text()
+    }
+
     fn has_ended(&mut self) -> bool {
         self.child.try_wait().expect("the child is ours").is_some()
     }
 
-    fn exit(mut self) -> Exit {
+    /// Waits until it has ended.
+    pub fn exit(mut self) -> Exit {
         let status = wait_for("the process to end", || self.child.try_wait().unwrap());
         Exit {
             code: status.code(),
@@ -239,11 +248,7 @@ impl Server {
     }
 
     pub fn stdout(&self) -> String {
-        self.running.stdout.text()
-    }
-
-    pub fn stderr(&self) -> String {
-        self.running.stderr.text()
+        self.running.stdout()
     }
 
     /// kill -9, and nothing after it.
