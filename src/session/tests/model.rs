@@ -151,6 +151,13 @@ impl Model {
                 problem: "is `tool`, but no client-handled call is open",
             });
         }
+        let text = message.content.as_ref().map(Content::text).unwrap_or_default();
+        if text.chars().all(char::is_whitespace) {
+            return Err(Rejection::Invalid {
+                path: "message.content",
+                problem: "says nothing, and no model answers that",
+            });
+        }
         if let Some((_, agent)) = &self.created_for
             && *agent != submission.agent_id
         {
