@@ -34,6 +34,8 @@ const ADDRESS_FILE: &str = "address";
 /// How often the last uses of API keys are written down (S7).
 const SAVE_USED_EVERY: Duration = Duration::from_mins(1);
 
+/// How long answers under way may take once every stream has ended.
+const EDGE_GRACE: Duration = Duration::from_secs(5);
 /// After a failed write nothing more is acknowledged and the process leaves (M4); this long, those
 /// who wait are still told that the outcome is unknown.
 const FAILED_GRACE: Duration = Duration::from_secs(1);
@@ -41,7 +43,7 @@ const FAILED_GRACE: Duration = Duration::from_secs(1);
 /// Why a server, or a turn without one, cannot start or go on.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    #[error("cannot open the data folder")]
+    #[error("cannot open the store")]
     Storage(#[from] turnd_storage::Error),
     #[error("the server at {address} holds the data folder {}", data.display())]
     Held { data: PathBuf, address: String },
@@ -131,7 +133,7 @@ impl Server {
         let address = listener.local_addr().map_err(listen)?;
         let address_file = config.data.join(ADDRESS_FILE);
         write_private(&address_file, &format!("http://{address}")).map_err(ServerError::Data)?;
-        // Kept only when nothing else can fail: a key that is not shown now is never shown.
+        // Made last of all: it is shown once, so nothing may fail between this and the showing.
         let api_keys = &api.authenticator.api_keys;
         let first_key = if api_keys.list().is_empty() {
             Some(api_keys.create(&documents, "first", clock::wall()).await?.text)
@@ -170,7 +172,7 @@ impl Server {
             let api = Arc::clone(&api);
             async move { api.answer(request, peer).await }
         };
-        let edge = listener::serve(vec![listener], limits, service, closed, shutdown);
+        let edge = listener::serve(vec![listener], limits, service, closed, EDGE_GRACE);
         let edge = tokio::spawn(edge);
         let uses = tokio::spawn(save_uses(authenticator, documents));
         let mut failure = store.failure();
@@ -180,13 +182,13 @@ impl Server {
         }
         uses.abort();
         let failed = failure.borrow().clone();
-        let grace = if failed.is_some() { FAILED_GRACE } else { shutdown };
         if failed.is_none() {
             tracing::info!("stopping");
-            engine.stop(grace).await;
+            engine.stop(shutdown).await;
         }
         // Nobody listens when the edge has ended by itself.
         let _ = closing.send(true);
+        let grace = if failed.is_some() { FAILED_GRACE } else { EDGE_GRACE };
         drop(tokio::time::timeout(grace, edge).await);
         drop(fs::remove_file(address_file));
         if let Some(reason) = failed {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use secrecy::ExposeSecret as _;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{Place, StartError};
 use crate::config::{Config, Flags, process_environment};
@@ -16,6 +16,7 @@ pub struct Args {
     #[arg(
         long,
         value_name = "ADDRESS:PORT",
+        value_parser = parse_address,
         help = "Where to listen [env: TURND_LISTEN] [default: 127.0.0.1:7171]"
     )]
     pub listen: Option<SocketAddr>,
@@ -32,27 +33,53 @@ pub async fn run(args: Args) -> Result<ExitCode, StartError> {
     for missing in &config.missing {
         tracing::warn!("{missing}");
     }
-    let mut terminate = signal(SignalKind::terminate()).map_err(StartError::Runtime)?;
+    let (stop, stop_now) = (Signals::listen()?, Signals::listen()?);
     let mut server = Server::start(&config).await?;
     greet(&mut server, &config);
-    let stop = async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = tokio::signal::ctrl_c() => {}
+    tokio::select! {
+        ended = server.run(stop.after(1)) => ended.map(|()| ExitCode::SUCCESS).map_err(Into::into),
+        () = stop_now.after(2) => Ok(ExitCode::FAILURE),
+    }
+}
+
+/// The signals that ask for a stop; a second one asks not to wait.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn listen() -> Result<Self, StartError> {
+        let listen = |kind| signal(kind).map_err(StartError::Runtime);
+        Ok(Self {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn after(mut self, count: usize) {
+        for _ in 0..count {
+            tokio::select! {
+                _ = self.terminate.recv() => {}
+                _ = self.interrupt.recv() => {}
+            }
         }
-    };
-    server.run(stop).await?;
-    Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn parse_address(text: &str) -> Result<SocketAddr, &'static str> {
+    text.parse().map_err(|_| "must be an address and a port, such as 127.0.0.1:7171")
 }
 
 /// Says where the server is and, at the first start, how to try it.
 fn greet(server: &mut Server, config: &Config) {
-    let url = format!("http://{}", server.address());
+    let local = format!("http://{}", server.address());
+    let url = config.public_url.as_ref().unwrap_or(&local);
     let mut out = io::stdout().lock();
-    let mut text = format!("turnd listens on {url}\ndata folder: {}\n", config.data.display());
+    let mut text = format!("turnd listens on {local}\ndata folder: {}\n", config.data.display());
     if let Some(key) = server.take_first_key() {
         let agent = config.catalogue.agents.keys().next().map_or("demo", |id| id.as_str());
-        text.push_str(&first_steps(&url, key.expose_secret(), agent));
+        text.push_str(&first_steps(url, key.expose_secret(), agent));
     }
     // A closed stdout leaves nobody to greet.
     drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));

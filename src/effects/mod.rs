@@ -14,14 +14,12 @@ use rust_decimal::Decimal;
 
 use crate::control::agents::{Llm, LlmKind};
 use crate::ids::CallId;
+use crate::protocol::event::ENVELOPE_BYTES_MAX;
 use crate::protocol::llm::{Cost, LlmResponse, Usage};
 use crate::session::{CallFailure, ModelCall};
 use egress::Egress;
 use llm::Line;
 use llm::reply::Reply;
-
-/// What an event holds beside the answer it records.
-const EVENT_ENVELOPE_BYTES: usize = 4096;
 
 /// A piece of a model's answer, in the order in which it came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +64,7 @@ impl Bounds {
     /// The standard ones, for a log whose events are at most `event_bytes_max` long.
     pub fn new(event_bytes_max: usize) -> Self {
         Self {
-            answer_bytes_max: event_bytes_max.saturating_sub(EVENT_ENVELOPE_BYTES),
+            answer_bytes_max: event_bytes_max.saturating_sub(ENVELOPE_BYTES_MAX),
             connect_max: Duration::from_secs(5),
             streamed_head_max: Duration::from_mins(1),
             whole_head_max: Duration::from_mins(10),

@@ -6,18 +6,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
-use http::{Request, StatusCode};
+use http::{Method, Request, StatusCode};
 use http_body::Body;
 use percent_encoding::percent_decode_str;
 use serde_json::json;
 
 use super::body;
 use super::connection::Peer;
-use super::cors::{self, Cors};
+use super::cors::Cors;
 use super::error::ApiError;
 use super::rate::Rates;
 use super::reply::{self, Reply};
-use super::route::{ClientRoute, MachineRoute, Route};
+use super::route::{CLIENT_PREFIX, ClientRoute, MachineRoute, Route};
 use super::{client, machine};
 use crate::auth::{self, Authenticator};
 use crate::clock;
@@ -44,19 +44,19 @@ impl Api {
         B: Body<Data = Bytes> + Unpin,
     {
         let (head, body) = request.into_parts();
-        let Some(route) = Route::of(head.uri.path()) else {
-            return ApiError::not_found("unknown path").into();
-        };
-        if route.is_client() && cors::is_preflight(&head.method, &head.headers) {
-            return self.cors.preflight(&head.headers, route.allow());
-        }
-        let answer = if head.method == route.method() {
-            self.perform(route, &head, body, peer).await
-        } else {
-            Err(ApiError::MethodNotAllowed(route.allow()))
+        let path = head.uri.path();
+        let answer = match Route::of(path) {
+            None => Err(ApiError::not_found("unknown path")),
+            Some(route) if route.is_client() && head.method == Method::OPTIONS => {
+                return self.cors.preflight(&head.headers, route.allow());
+            }
+            Some(route) if route.takes(&head.method) => {
+                self.perform(route, &head, body, peer).await
+            }
+            Some(route) => Err(ApiError::MethodNotAllowed(route.allow())),
         };
         let mut reply = answer.unwrap_or_else(Reply::from);
-        if route.is_client() {
+        if path.starts_with(CLIENT_PREFIX) {
             self.cors.apply(&head.headers, reply.headers_mut());
         }
         reply

@@ -85,7 +85,7 @@ fn check_length(headers: &HeaderMap, bytes_max: usize) -> Result<(), ApiError> {
     // A length that no number holds is too large as well; its digits were checked by the parser.
     match length.parse::<usize>() {
         Ok(length) if length <= bytes_max => Ok(()),
-        Ok(_) | Err(_) => Err(ApiError::TooLarge { bytes_max }),
+        Ok(_) | Err(_) => Err(ApiError::TooLarge { what: "the body", bytes_max }),
     }
 }
 
@@ -142,7 +142,7 @@ where
         };
         let length = first.as_ref().map_or(0, Bytes::len) + rest.len() + data.len();
         if length > bytes_max {
-            return Err(ApiError::TooLarge { bytes_max });
+            return Err(ApiError::TooLarge { what: "the body", bytes_max });
         }
         // Most bodies come in one piece, which is handed on as it is.
         match &first {

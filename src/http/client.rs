@@ -15,10 +15,11 @@ use super::stream;
 use crate::auth::ClientPrincipal;
 use crate::clock;
 use crate::ids::{SessionId, SessionKey, TenantId, TurnId};
+use crate::protocol::event::ENVELOPE_BYTES_MAX;
 use crate::protocol::input::{Identity, Submit};
 use crate::protocol::json::encoded_len;
-use crate::runtime::{Accepted, Reader};
-use crate::session::{Caller, Submission};
+use crate::runtime::{Accepted, EngineError, Reader};
+use crate::session::{Caller, Rejection, Submission};
 
 /// The 202 of both submits.
 #[derive(Serialize)]
@@ -40,8 +41,6 @@ where
 {
     let text_bytes_max = api.limits.message_bytes_max;
     let submit = api.read(head, body, |root| Submit::read_client(root, text_bytes_max)).await?;
-    let who = (&client.tenant, &client.identity.id);
-    api.rates.take(Class::Input, who, clock::wall())?;
     let (tenant, identity) = (client.tenant.clone(), client.identity.clone());
     self::submit(api, Caller::Frontend, tenant, identity, submit).await
 }
@@ -54,9 +53,11 @@ pub(super) async fn submit(
     identity: Identity,
     submit: Submit,
 ) -> Result<Reply, ApiError> {
-    if encoded_len(&submit.input) > api.limits.event_bytes_max {
-        return Err(ApiError::TooLarge { bytes_max: api.limits.event_bytes_max });
+    let bytes_max = api.limits.event_bytes_max;
+    if encoded_len(&submit.input) + ENVELOPE_BYTES_MAX > bytes_max {
+        return Err(ApiError::TooLarge { what: "the event of this input", bytes_max });
     }
+    api.rates.take(Class::Input, (&tenant, &identity.id), clock::wall())?;
     let session_id = submit
         .session_id
         .map_or_else(|| api.engine.mint_session_id(), Ok)
@@ -71,8 +72,21 @@ pub(super) async fn submit(
         input: submit.input,
         queued_turns_max: api.limits.queued_turns_max,
     };
-    let Accepted { turn_id, queued } = api.engine.submit(key, submission).await?;
+    let taken = api.engine.submit(key, submission).await;
+    let Accepted { turn_id, queued } = taken.map_err(|error| in_body(error, caller))?;
     Ok(reply::json(StatusCode::ACCEPTED, &Submitted { session_id, turn_id, queued }))
+}
+
+/// A refusal of the input names the field as its body spells it.
+fn in_body(error: EngineError, caller: Caller) -> ApiError {
+    let EngineError::Rejected(Rejection::Invalid { path, problem }) = error else {
+        return error.into();
+    };
+    let input = match caller {
+        Caller::Frontend => "input",
+        Caller::Machine => "payload",
+    };
+    ApiError::bad_request(format!("`{input}.{path}` {problem}"))
 }
 
 /// `GET /api/client/sessions/{session_id}`.

@@ -34,16 +34,16 @@ pub enum ApiError {
     Timeout,
     #[error("{error}")]
     Conflict { error: Cow<'static, str>, details: Map<String, Value> },
-    #[error("the body is larger than {bytes_max} bytes")]
-    TooLarge { bytes_max: usize },
+    #[error("{what} is larger than {bytes_max} bytes")]
+    TooLarge { what: &'static str, bytes_max: usize },
     #[error("the request target is longer than {bytes_max} bytes")]
     UriTooLong { bytes_max: usize },
     #[error("the body must be `Content-Type: application/json` in UTF-8, without an encoding")]
     UnsupportedMediaType,
     #[error("{0}")]
     Unprocessable(Cow<'static, str>),
-    #[error("too many requests; try again in {retry_after_secs} s")]
-    TooMany { retry_after_secs: u64 },
+    #[error("{what}; try again in {retry_after_secs} s")]
+    TooMany { what: &'static str, retry_after_secs: u64 },
     #[error("internal error")]
     Internal,
     #[error("the server is busy or stopping; try again in {retry_after_secs} s")]
@@ -122,8 +122,8 @@ impl From<ApiError> for Reply {
         if let ApiError::MethodNotAllowed(methods) = error {
             headers.insert(ALLOW, HeaderValue::from_static(methods));
         }
-        if let ApiError::TooMany { retry_after_secs } | ApiError::Unavailable { retry_after_secs } =
-            error
+        if let ApiError::TooMany { retry_after_secs, .. }
+        | ApiError::Unavailable { retry_after_secs } = error
         {
             headers.insert(RETRY_AFTER, retry_after_secs.into());
         }
@@ -139,7 +139,7 @@ impl From<auth::Refused> for ApiError {
 
 impl From<TooMany> for ApiError {
     fn from(refused: TooMany) -> Self {
-        Self::TooMany { retry_after_secs: refused.retry_after_secs }
+        Self::TooMany { what: "too many requests", retry_after_secs: refused.retry_after_secs }
     }
 }
 
@@ -153,7 +153,9 @@ impl From<Rejection> for ApiError {
                 Self::conflict_with(message, [("turn_id", turn_id)])
             }
             Rejection::AgentMismatch(_) | Rejection::NotPending => Self::conflict(message),
-            Rejection::QueueFull => Self::TooMany { retry_after_secs: QUEUE_RETRY_SECS },
+            Rejection::QueueFull => {
+                Self::TooMany { what: "too many queued turns", retry_after_secs: QUEUE_RETRY_SECS }
+            }
             Rejection::Invalid { .. } => Self::bad_request(message),
         }
     }

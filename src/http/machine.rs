@@ -58,7 +58,6 @@ where
     let text_bytes_max = api.limits.message_bytes_max;
     let (submit, identity) =
         api.read(head, body, |root| Submit::read_machine(root, text_bytes_max)).await?;
-    api.rates.take(Class::Input, (&holder.tenant, &identity.id), clock::wall())?;
     client::submit(api, Caller::Machine, holder.tenant.clone(), identity, submit).await
 }
 

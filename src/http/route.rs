@@ -2,6 +2,9 @@
 
 use http::Method;
 
+/// Everything below it may be called by pages of other origins (S10).
+pub const CLIENT_PREFIX: &str = "/api/client/";
+
 /// A path that the server knows, by API: each has its own credential. Session ids are the segment
 /// as it stands in the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,8 +47,13 @@ impl<'p> Route<'p> {
         }
     }
 
-    /// The one method of the route.
-    pub fn method(self) -> Method {
+    /// Whether the route takes `method`, beside the preflights of browsers.
+    pub fn takes(self, method: &Method) -> bool {
+        let probe = matches!(self, Self::Health | Self::Ready) && *method == Method::HEAD;
+        *method == self.method() || probe
+    }
+
+    fn method(self) -> Method {
         match self {
             Self::Health
             | Self::Ready
@@ -58,11 +66,12 @@ impl<'p> Route<'p> {
 
     /// What `Allow` lists.
     pub fn allow(self) -> &'static str {
-        match (self.method() == Method::GET, self.is_client()) {
-            (true, true) => "GET, OPTIONS",
-            (true, false) => "GET",
-            (false, true) => "POST, OPTIONS",
-            (false, false) => "POST",
+        match (self, self.method() == Method::GET) {
+            (Self::Health | Self::Ready, _) => "GET, HEAD",
+            (Self::Client(_), true) => "GET, OPTIONS",
+            (Self::Client(_), false) => "POST, OPTIONS",
+            (Self::Machine(_), true) => "GET",
+            (Self::Machine(_), false) => "POST",
         }
     }
 

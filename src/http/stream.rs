@@ -88,6 +88,9 @@ impl EventStream {
         if self.ended {
             return Poll::Ready(None);
         }
+        if self.expires.as_mut().is_some_and(|sleep| sleep.as_mut().poll(context).is_ready()) {
+            return self.end(Some(sse::TOKEN_EXPIRED));
+        }
         match self.tail.poll_next(context) {
             Poll::Ready(Ok(bytes)) => {
                 self.ping.as_mut().reset(Instant::now() + PING_EVERY);
@@ -101,9 +104,6 @@ impl EventStream {
             }
             Poll::Ready(Err(End::TurnCompleted | End::Damaged)) => return self.end(None),
             Poll::Pending => {}
-        }
-        if self.expires.as_mut().is_some_and(|sleep| sleep.as_mut().poll(context).is_ready()) {
-            return self.end(Some(sse::TOKEN_EXPIRED));
         }
         if self.ping.as_mut().poll(context).is_ready() {
             self.ping.as_mut().reset(Instant::now() + PING_EVERY);

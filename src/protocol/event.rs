@@ -17,6 +17,9 @@ use super::message::Message;
 use crate::ids::{AgentId, CallId, LlmId, MessageId, Seq, SessionId, TurnId};
 use crate::time::Timestamp;
 
+/// What an event holds beside its one large part (a message, an answer), in bytes: ids, times, names.
+pub const ENVELOPE_BYTES_MAX: usize = 4096;
+
 /// A recorded fact. The session it belongs to is known from where it is kept, and is written out by
 /// [`Event::encode`].
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

@@ -83,6 +83,10 @@ impl Printer {
                 self.break_line()?;
                 writeln!(io::stderr(), "tool call failed: {}", errored.error.message)
             }
+            Payload::LlmCallErrored(errored) if errored.will_retry && !self.json => {
+                self.break_line()?;
+                writeln!(io::stderr(), "turnd: {}; trying again", errored.error.message)
+            }
             Payload::TurnCompleted(completed) => {
                 match completed.error {
                     None => self.outcome = Outcome::Answered,
@@ -113,8 +117,10 @@ impl Printer {
         {
             self.break_line_unless(id)?;
             let text = message.content.as_ref().map(Content::text).unwrap_or_default();
-            write!(io::stdout(), "{text}")?;
-            self.printing = Some(id.clone());
+            if !text.is_empty() {
+                write!(io::stdout(), "{text}")?;
+                self.printing = Some(id.clone());
+            }
         }
         self.break_line()
     }

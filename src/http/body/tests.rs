@@ -60,7 +60,7 @@ async fn a_body_may_be_as_large_as_the_limit_and_no_larger() {
     let json = headers(&[("content-type", "application/json")]);
     for parts in [["123456", ""], ["123", "456"]] {
         let refused = read_json(&json, pieces(parts, End::Never), 5).await;
-        assert_eq!(refused, Err(ApiError::TooLarge { bytes_max: 5 }));
+        assert_eq!(refused, Err(ApiError::TooLarge { what: "the body", bytes_max: 5 }));
         assert!(read_json(&json, pieces(parts, End::Here), 6).await.is_ok());
     }
 }
@@ -83,7 +83,7 @@ async fn length_is_checked_before_type_and_both_before_the_body() {
     let never = || pieces([], End::Never);
     let large = headers(&[("content-length", "11"), ("content-type", "text/plain")]);
     let refused = read_json(&large, never(), 10).await;
-    assert_eq!(refused, Err(ApiError::TooLarge { bytes_max: 10 }));
+    assert_eq!(refused, Err(ApiError::TooLarge { what: "the body", bytes_max: 10 }));
     let other = headers(&[("content-length", "10"), ("content-type", "text/plain")]);
     assert_eq!(read_json(&other, never(), 10).await, Err(ApiError::UnsupportedMediaType));
 }

@@ -21,11 +21,11 @@ fn every_refusal_has_its_status_and_a_json_body() {
         (ApiError::MethodNotAllowed("GET"), 405),
         (ApiError::Timeout, 408),
         (ApiError::conflict("x"), 409),
-        (ApiError::TooLarge { bytes_max: 1 }, 413),
+        (ApiError::TooLarge { what: "x", bytes_max: 1 }, 413),
         (ApiError::UriTooLong { bytes_max: 1 }, 414),
         (ApiError::UnsupportedMediaType, 415),
         (ApiError::Unprocessable("x".into()), 422),
-        (ApiError::TooMany { retry_after_secs: 1 }, 429),
+        (ApiError::TooMany { what: "x", retry_after_secs: 1 }, 429),
         (ApiError::Internal, 500),
         (ApiError::Unavailable { retry_after_secs: 1 }, 503),
     ] {
@@ -53,9 +53,10 @@ fn headers_say_how_to_go_on() {
     };
     assert_eq!(header(ApiError::Unauthorized, "www-authenticate").as_deref(), Some("Bearer"));
     assert_eq!(header(ApiError::MethodNotAllowed("GET"), "allow").as_deref(), Some("GET"));
-    for error in
-        [ApiError::TooMany { retry_after_secs: 7 }, ApiError::Unavailable { retry_after_secs: 7 }]
-    {
+    for error in [
+        ApiError::TooMany { what: "x", retry_after_secs: 7 },
+        ApiError::Unavailable { retry_after_secs: 7 },
+    ] {
         assert_eq!(header(error, "retry-after").as_deref(), Some("7"));
     }
     assert_eq!(header(ApiError::Internal, "retry-after"), None);

@@ -1,5 +1,6 @@
-//! The stored form of every event type is kept in `tests/golden/events`: what a stored event means
-//! never changes (S12), so a file is never edited; a new optional field gets a line below.
+//! The stored form of every event type is kept in `tests/golden/events`, one event a line: the first
+//! with every field, others without the optional ones. What a stored event means never changes (S12),
+//! so a line is never edited; a new optional field gets a line of its own.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -58,6 +58,12 @@ impl Decider<'_> {
                 problem: "is `tool`, but no client-handled call is open",
             });
         }
+        if !says_something(message) {
+            return Err(Rejection::Invalid {
+                path: "message.content",
+                problem: "says nothing, and no model answers that",
+            });
+        }
         if let Some(origin) = &session.origin
             && origin.agent_id != submission.agent_id
         {
@@ -108,6 +114,10 @@ impl Decider<'_> {
         }
         id
     }
+}
+
+fn says_something(message: &Message) -> bool {
+    message.content.as_ref().is_some_and(|content| !content.text().trim().is_empty())
 }
 
 /// The system text of a frontend counts as user text (S22).

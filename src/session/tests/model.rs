@@ -120,6 +120,7 @@ impl Model {
             };
             let Input::Message { message: with_id, .. } = &recorded.input;
             message.id = message.id.or_else(|| with_id.id.clone());
+            assert!(message.id.is_some(), "a queued message has its id");
             assert_eq!((&recorded.turn_id, with_id), (&turn_id, &message));
             self.turns.insert(turn_id.clone(), Progress::Queued);
             self.queue.push_back((turn_id.clone(), message, stream));
@@ -148,6 +149,13 @@ impl Model {
             return Err(Rejection::Invalid {
                 path: "message.role",
                 problem: "is `tool`, but no client-handled call is open",
+            });
+        }
+        let text = message.content.as_ref().map(Content::text).unwrap_or_default();
+        if text.chars().all(char::is_whitespace) {
+            return Err(Rejection::Invalid {
+                path: "message.content",
+                problem: "says nothing, and no model answers that",
             });
         }
         if let Some((_, agent)) = &self.created_for

@@ -1,19 +1,11 @@
-//! Random conversations against the model. [`run`] makes one of any bytes.
+//! Any bytes as a conversation, followed by the model.
 
 mod draw;
-
-use proptest::prelude::*;
-use proptest::test_runner::Config;
 
 use self::draw::Draw;
 use super::kit::{Conversation, answer, settle};
 use super::model::Model;
 use crate::session::Command;
-
-/// Enough for every kind of command to meet every state; `PROPTEST_CASES` asks for more.
-const CASES: u32 = 1500;
-/// Most bytes of one conversation: some 60 steps.
-const BYTES_MAX: usize = 250;
 
 /// Reads `bytes` as a conversation and checks every step of it.
 pub(crate) fn run(bytes: &[u8]) {
@@ -80,23 +72,4 @@ fn finish(conversation: &mut Conversation, model: &mut Model) {
         follow(command, conversation, model);
     }
     assert!(!conversation.session.owes());
-}
-
-fn config() -> Config {
-    let mut config = Config::default();
-    if std::env::var_os("PROPTEST_CASES").is_none() {
-        config.cases = CASES;
-    }
-    config
-}
-
-proptest! {
-    #![proptest_config(config())]
-
-    #[test]
-    fn a_random_conversation_does_as_the_model(
-        bytes in prop::collection::vec(any::<u8>(), 0..BYTES_MAX),
-    ) {
-        run(&bytes);
-    }
 }

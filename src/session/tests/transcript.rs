@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 
 use super::kit::*;
-use crate::protocol::event::Event;
-use crate::session::Session;
+use crate::protocol::event::{CallDispatched, Event, Payload};
+use crate::session::{Effect, Session};
 
 fn golden() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/turn.jsonl")
@@ -68,4 +68,25 @@ fn a_conversation_of_an_earlier_version_is_read() {
         kept.lines().map(|line| Event::decode(line.as_bytes()).unwrap()).collect();
     let session = Session::replay(key(), &events);
     assert_eq!(session, conversation().session);
+}
+
+/// A log may be read up to any event: what was asked for and not ended by then is owed.
+#[test]
+fn every_beginning_of_a_conversation_owes_what_it_asked_for() {
+    let log = conversation().log.clone();
+    let mut asked: Vec<Effect> = Vec::new();
+    for (at, event) in log.iter().enumerate() {
+        if let Some(CallDispatched { id, attempt, .. }) = call_dispatched(event) {
+            let (id, attempt) = (id.clone(), *attempt);
+            asked.push(Effect::CallModel { id, attempt });
+        }
+        if let Payload::LlmCallCompleted(_) | Payload::LlmCallErrored(_) = &event.payload {
+            asked.clear();
+        }
+        let session = Session::replay(key(), &log[..=at]);
+        assert_eq!(session.outstanding(), asked, "after {}", event.seq);
+        if call_errored(event).is_some_and(|errored| !errored.will_retry) {
+            assert_eq!(session.wake_at(), None, "after {}", event.seq);
+        }
+    }
 }

@@ -34,7 +34,7 @@ fn every_limit_reaches_its_field() {
         "[limits]\nbody_bytes_max = 5001\njson_depth_max = 52\nmessage_bytes_max = 5003\n\
          header_count_max = 54\nheader_bytes_max = 10_005\nhead_secs_max = 56\n\
          keep_alive_secs = 57\nconnections_max = 58\nconnections_per_address_max = 59\n\
-         streams_max = 60\nqueued_turns_max = 61\nevent_bytes_max = 0x2000\n\
+         streams_max = 60\nqueued_turns_max = 61\nevent_bytes_max = 0x8000\n\
          inputs_per_second = 0\nmints_per_second = 64\nreads_per_second = 65\n",
     )
     .limits;
@@ -50,7 +50,7 @@ fn every_limit_reaches_its_field() {
         connections_per_address_max: 59,
         streams_max: 60,
         queued_turns_max: 61,
-        event_bytes_max: 0x2000,
+        event_bytes_max: 0x8000,
         inputs_per_second: 0,
         mints_per_second: 64,
         reads_per_second: 65,
