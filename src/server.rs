@@ -27,6 +27,7 @@ use crate::http::connection::Peer;
 use crate::http::cors::{Cors, OriginError};
 use crate::http::listener;
 use crate::http::rate::Rates;
+use crate::http::service;
 use crate::runtime::Engine;
 
 /// Says where the server that holds the data folder can be reached.
@@ -170,7 +171,7 @@ impl Server {
         let (limits, authenticator) = (Arc::clone(&api.limits), Arc::clone(&api.authenticator));
         let service = move |request: Request<RequestBody>, peer: Peer| {
             let api = Arc::clone(&api);
-            async move { api.answer(request, peer).await }
+            async move { service::answer(&api, request, peer).await }
         };
         let edge = listener::serve(vec![listener], limits, service, closed, EDGE_GRACE);
         let edge = tokio::spawn(edge);

@@ -11,7 +11,7 @@ use super::connection::Peer;
 use super::error::ApiError;
 use super::rate::Class;
 use super::reply::{self, Reply};
-use super::{client, stream};
+use super::{stream, submit};
 use crate::auth::api_key::ApiKeyHolder;
 use crate::auth::client_token::TTL_SECS_DEFAULT;
 use crate::clock;
@@ -56,9 +56,9 @@ where
     B: Body<Data = Bytes> + Unpin,
 {
     let text_bytes_max = api.limits.message_bytes_max;
-    let (submit, identity) =
+    let (input, identity) =
         api.read(head, body, |root| Submit::read_machine(root, text_bytes_max)).await?;
-    client::submit(api, Caller::Machine, holder.tenant.clone(), identity, submit).await
+    submit::take(api, Caller::Machine, holder.tenant.clone(), identity, input).await
 }
 
 /// `GET /api/machine/sessions/{session_id}/events/stream`.

@@ -11,4 +11,6 @@ mod machine;
 pub mod rate;
 pub mod reply;
 mod route;
+pub mod service;
 mod stream;
+mod submit;

@@ -10,9 +10,9 @@ use tokio::sync::{mpsc, oneshot};
 use turnd_storage::{Append, Head};
 
 use super::dispatch::{Dispatcher, Settled};
-use super::engine::{EngineError, Reader, Shared, WatchRequest};
 use super::feed::{Feed, Frame};
 use super::registry::Registry;
+use super::shared::{EngineError, Reader, Shared, WatchRequest};
 use super::tail::{End, Tail};
 use crate::ids::{CallId, Seq, SessionKey};
 use crate::protocol::event::{Event, Payload};
@@ -102,7 +102,7 @@ impl Actor {
         let error = match Self::load(Arc::clone(&shared), key.clone()).await {
             Ok(mut actor) => {
                 let _quarantine = Quarantine(Arc::clone(&actor.feed));
-                shared.registry.set_feed(&key, Arc::clone(&actor.feed));
+                shared.registry.set_feed(&key, &actor.feed);
                 let Err(error) = actor.serve(&mut mail).await else { return };
                 actor.feed.close();
                 error

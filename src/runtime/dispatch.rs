@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 
-use super::engine::Shared;
 use super::feed::Feed;
+use super::shared::Shared;
 use crate::ids::{AgentId, CallId, TurnId};
 use crate::protocol::error::{ErrorCode, ErrorInfo};
 use crate::protocol::llm::LlmResponse;

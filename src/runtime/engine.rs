@@ -1,42 +1,26 @@
 //! What the edges ask of sessions.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tokio::sync::{Notify, Semaphore, oneshot};
+use tokio::sync::oneshot;
 use turnd_storage::Store;
 
 use super::actor::{Mail, Read};
 use super::registry::Registry;
+use super::shared::{EngineError, Reader, Shared, WatchRequest};
 use super::tail::Tail;
 use crate::clock::Clock;
 use crate::control::agents::Catalogue;
 use crate::effects::Executors;
-use crate::ids::{OwnerId, Seq, SessionId, SessionKey, TurnId, mint_session_id};
+use crate::ids::{SessionId, SessionKey, TurnId, mint_session_id};
 use crate::protocol::view::SessionView;
-use crate::session::{Command, Rejection, Reply, Submission};
-
-/// Logs read at once when sessions come back to memory: enough to keep a disk busy.
-const LOADS_MAX: usize = 16;
+use crate::session::{Command, Reply, Submission};
 
 /// Handle of the running engine; cheap to clone.
 #[derive(Clone)]
 pub struct Engine(Arc<Shared>);
-
-/// What all actors share.
-pub(super) struct Shared {
-    pub(super) store: Store,
-    pub(super) clock: Clock,
-    pub(super) catalogue: Catalogue,
-    pub(super) executors: Executors,
-    pub(super) loads: Semaphore,
-    pub(super) registry: Registry,
-    /// Executor tasks under way, and the bell for when there are none.
-    pub(super) open_effects: AtomicUsize,
-    pub(super) effect_ended: Notify,
-    stopping: AtomicBool,
-}
 
 /// A submit that is durable (interface 4.1: the 202).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,52 +29,9 @@ pub struct Accepted {
     pub queued: bool,
 }
 
-/// Who reads: a machine caller sees all of its tenant, a client its own sessions.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reader {
-    Machine,
-    Owner(OwnerId),
-}
-
-/// Where a stream starts and what it is limited to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WatchRequest {
-    pub after: Seq,
-    pub turn_id: Option<TurnId>,
-}
-
-/// Why the engine did not do as asked.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum EngineError {
-    #[error(transparent)]
-    Rejected(#[from] Rejection),
-    #[error("unknown session")]
-    UnknownSession,
-    #[error("unknown turn")]
-    UnknownTurn,
-    #[error("not the owner of this session")]
-    NotOwner,
-    /// Not known to have happened or not; the same request may be repeated (reliability, clause 9).
-    #[error("the server cannot take this now")]
-    Unavailable,
-    /// The log of this session fails its checks.
-    #[error("this session is damaged")]
-    Damaged,
-}
-
 impl Engine {
     pub fn new(store: Store, clock: Clock, catalogue: Catalogue, executors: Executors) -> Self {
-        Self(Arc::new(Shared {
-            store,
-            clock,
-            catalogue,
-            executors,
-            loads: Semaphore::new(LOADS_MAX),
-            registry: Registry::default(),
-            open_effects: AtomicUsize::new(0),
-            effect_ended: Notify::new(),
-            stopping: AtomicBool::new(false),
-        }))
+        Self(Arc::new(Shared::new(store, clock, catalogue, executors)))
     }
 
     /// Whether input is no longer taken.

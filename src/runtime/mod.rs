@@ -7,7 +7,9 @@ mod engine;
 mod feed;
 mod recovery;
 mod registry;
+mod shared;
 mod tail;
 
-pub use engine::{Accepted, Engine, EngineError, Reader, WatchRequest};
+pub use engine::{Accepted, Engine};
+pub use shared::{EngineError, Reader, WatchRequest};
 pub use tail::{End, Tail};

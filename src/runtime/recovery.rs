@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::engine::Shared;
 use super::registry::Registry;
+use super::shared::Shared;
 use crate::ids::SessionKey;
 
 /// Starts the actor of every session with a running or waiting turn; returns how many. Each reads

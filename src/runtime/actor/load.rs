@@ -5,8 +5,8 @@ use std::sync::Arc;
 use turnd_storage::Page;
 
 use super::super::dispatch::Dispatcher;
-use super::super::engine::{EngineError, Shared};
 use super::super::feed::Feed;
+use super::super::shared::{EngineError, Shared};
 use super::Actor;
 use crate::ids::SessionKey;
 use crate::protocol::event::Event;
