@@ -102,7 +102,7 @@ impl Actor {
         let error = match Self::load(Arc::clone(&shared), key.clone()).await {
             Ok(mut actor) => {
                 let _quarantine = Quarantine(Arc::clone(&actor.feed));
-                shared.registry.set_feed(&key, Arc::clone(&actor.feed));
+                shared.registry.set_feed(&key, &actor.feed);
                 let Err(error) = actor.serve(&mut mail).await else { return };
                 actor.feed.close();
                 error

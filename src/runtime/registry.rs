@@ -52,9 +52,9 @@ impl Registry {
     }
 
     /// Makes the feed of a session known. One that comes after the others were closed is closed.
-    pub(super) fn set_feed(&self, key: &SessionKey, feed: Arc<Feed>) {
+    pub(super) fn set_feed(&self, key: &SessionKey, feed: &Arc<Feed>) {
         if let Some(entry) = self.shard(key).get_mut(key) {
-            entry.feed = Some(Arc::clone(&feed));
+            entry.feed = Some(Arc::clone(feed));
         }
         // `close_feeds` sets this before it takes any lock, so a feed that it missed sees it.
         if self.closed.load(Ordering::Acquire) {
