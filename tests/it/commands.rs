@@ -104,7 +104,19 @@ fn a_turn_that_fails_is_a_run_that_fails() {
 }
 
 #[test]
-fn run_goes_on_with_a_session_that_a_kill_interrupted() {
+fn run_says_that_it_tries_again() {
+    let place = Place::with_manifest(
+        "[agent.demo]\nllm = \"demo\"\nmodel = \"demo\"\n\
+         retry.llm = { max_retries = 3, backoff_base_secs = 0.01 }\n",
+    );
+    let exit = place.run(&["run", "/fail rate_limited"]);
+    assert_eq!((exit.code, exit.stdout.as_str()), (Some(1), ""), "{exit:?}");
+    let told = exit.stderr.lines().filter(|line| line.ends_with("; trying again")).count();
+    assert_eq!(told, 2, "{exit:?}");
+}
+
+#[test]
+fn run_does_not_cut_into_a_turn_that_a_kill_interrupted() {
     let place = Place::with_manifest(
         "[agent.demo]\nllm = \"demo\"\nmodel = \"demo\"\nretry.llm = { backoff_base_secs = 0.01 }\n",
     );
@@ -113,7 +125,7 @@ fn run_goes_on_with_a_session_that_a_kill_interrupted() {
     client.say("s1", "t1", "/slow 40 a b c d e f");
     client.stream("s1", "").until(crate::kit::Frame::is_delta);
     server.kill();
-    // One turn at a time: the interrupted one is run first, or refuses this one.
+    // One turn at a time.
     let exit = place.run(&["run", "and now", "--session", "s1"]);
     assert_eq!(exit.code, Some(1));
     assert!(exit.stderr.contains("turn_already_active"), "{exit:?}");

@@ -77,6 +77,19 @@ fn the_lines_to_paste_name_an_agent_that_is_there() {
 }
 
 #[test]
+fn the_lines_to_paste_lead_to_the_public_url() {
+    let mut place = Place::fresh();
+    place.set("TURND_API_KEY", "");
+    place.set("TURND_PUBLIC_URL", "https://chat.example.com/");
+    let server = place.serve();
+    let greeting = server.stdout();
+    assert!(greeting.starts_with(&format!("turnd listens on http://{}\n", server.address)));
+    for line in pasted(&greeting).into_iter().filter(|line| line.contains("curl")) {
+        assert!(line.contains(" https://chat.example.com/api/"), "{line}");
+    }
+}
+
+#[test]
 fn a_first_start_that_fails_does_not_keep_the_key_to_itself() {
     let taken = Place::new().serve_once();
     let mut place = Place::fresh();

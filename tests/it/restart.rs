@@ -308,7 +308,25 @@ fn an_interrupt_from_the_keyboard_stops_as_well() {
 }
 
 #[test]
-fn a_session_whose_agent_is_gone_ends_its_turn_with_an_error_and_is_readable() {
+fn a_second_signal_does_not_wait_for_calls() {
+    let place = Place::with_manifest(&format!("[serve]\nshutdown_secs = 600\n{QUICK}"));
+    let server = place.serve();
+    let ann = server.client("ann");
+    ann.say("s1", "t1", "/slow 10000 held");
+    server.terminate();
+    wait_for("the stop to begin", || {
+        (server.stranger().get("/readyz").status == 503).then_some(())
+    });
+    server.terminate();
+    assert_eq!(server.exit().code, Some(1));
+    let server = place.serve();
+    let again =
+        |frame: &Frame| frame.event == "llm.call.dispatched" && frame.payload()["attempt"] == 2;
+    server.client("ann").stream("s1", "").until(again);
+}
+
+#[test]
+fn a_session_whose_agent_is_gone_can_be_read_and_takes_no_input() {
     let place = Place::with_manifest("[agent.demo]\nllm = \"demo\"\nmodel = \"demo\"\n");
     let server = place.serve();
     let ann = server.client("ann");

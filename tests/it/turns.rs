@@ -223,7 +223,7 @@ fn a_full_queue_refuses_more_and_says_when_to_try_again() {
         assert_eq!(taken, accepted("s1", turn, true));
     }
     let full = ann.input(&queued(message("s1", "t3", "three")));
-    assert_eq!(full.refusal(429), "too many requests; try again in 5 s");
+    assert_eq!(full.refusal(429), "too many queued turns; try again in 5 s");
     assert_eq!(full.header("retry-after"), Some("5"));
     // A known turn is no new one.
     let known = ann.input(&queued(message("s1", "t2", "two"))).expect(202);

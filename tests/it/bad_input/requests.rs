@@ -295,5 +295,9 @@ fn a_server_that_listens_is_healthy_and_ready() {
     let bench = Bench::new();
     for path in ["/healthz", "/readyz"] {
         assert_eq!(bench.server.stranger().get(path).expect(200), json!({ "ok": true }));
+        let mut probe = Connection::open(bench.server.address);
+        probe.send(&request("HEAD", path, &[("Connection", "close")], &[]));
+        assert_eq!(probe.try_head().unwrap().status, 200);
+        assert!(probe.is_closed(), "a HEAD has no body");
     }
 }
