@@ -107,7 +107,7 @@ pub fn engine(config: &Config, store: &Store) -> Result<Engine, ServerError> {
 }
 
 impl Server {
-    /// Opens the data folder, brings back what is owed, and binds last.
+    /// Opens the data folder, binds, and brings back what is owed.
     pub async fn start(config: &Config) -> Result<Self, ServerError> {
         let store = open_store(&config.data)?;
         let documents = ApiKeyDocuments::new(store.clone());
@@ -127,13 +127,15 @@ impl Server {
             limits: Arc::new(config.limits.clone()),
             streams: Arc::new(AtomicUsize::new(0)),
         };
-        let owing = engine.recover().await?;
-        tracing::info!(sessions = owing, "recovered");
         let listen = |source| ServerError::Listen { address: config.listen, source };
         let listener = listener::bind(config.listen).map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
         let address_file = config.data.join(ADDRESS_FILE);
         write_private(&address_file, &format!("http://{address}")).map_err(ServerError::Data)?;
+        // After the bind, because a start that fails must not use up the attempts of open calls;
+        // nobody is answered before `run`.
+        let owing = engine.recover().await?;
+        tracing::info!(sessions = owing, "recovered");
         // Made last of all: it is shown once, so nothing may fail between this and the showing.
         let api_keys = &api.authenticator.api_keys;
         let first_key = if api_keys.list().is_empty() {
@@ -189,7 +191,8 @@ impl Server {
         }
         // Nobody listens when the edge has ended by itself.
         let _ = closing.send(true);
-        let grace = if failed.is_some() { FAILED_GRACE } else { EDGE_GRACE };
+        // The edge cuts off what is left by itself, and is given a moment for that.
+        let grace = if failed.is_some() { FAILED_GRACE } else { EDGE_GRACE * 2 };
         drop(tokio::time::timeout(grace, edge).await);
         drop(fs::remove_file(address_file));
         if let Some(reason) = failed {

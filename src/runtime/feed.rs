@@ -90,6 +90,12 @@ impl Ring {
         }
     }
 
+    fn wake_later(&mut self, watcher: u64, context: &Context<'_>) {
+        if let Some(slot) = self.watchers.get_mut(&watcher) {
+            slot.waker = Some(context.waker().clone());
+        }
+    }
+
     fn wakers(&mut self) -> Vec<Waker> {
         self.watchers.values_mut().filter_map(|slot| slot.waker.take()).collect()
     }
@@ -207,20 +213,27 @@ pub enum Progress {
 }
 
 impl Watcher {
-    /// Goes live after `delivered`, the last event that the reader has from the log: writes to `out`
-    /// the events since, then one snapshot for each running call (S50). False when the log holds
-    /// more that the ring does not: read on, then try again.
+    /// Goes live after `delivered`: writes to `out` the events since, then one snapshot for each
+    /// running call (S50). None when the log holds more that the ring does not: read on, then try
+    /// again. `read` is the last event that came from the log; while it is not published here, a call
+    /// that it ended still looks as if it ran, so this waits.
     pub fn attach(
         &mut self,
+        context: &Context<'_>,
+        read: Seq,
         delivered: Seq,
         turn: Option<&TurnId>,
         out: &mut Vec<u8>,
-    ) -> Option<Progress> {
+    ) -> Poll<Option<Progress>> {
         let mut ring = self.feed.ring();
+        if ring.last_seq < read && !ring.closed {
+            ring.wake_later(self.id, context);
+            return Poll::Pending;
+        }
         let missing = ring.last_seq.0.saturating_sub(delivered.0);
         let is_missed = |frame: &&Frame| frame.seq.is_some_and(|seq| seq > delivered);
         if ring.frames.iter().filter(is_missed).count() as u64 != missing {
-            return None;
+            return Poll::Ready(None);
         }
         let mut turn_ended = false;
         for frame in ring.frames.iter().filter(is_missed).filter(|frame| frame.is_of(turn)) {
@@ -237,7 +250,7 @@ impl Watcher {
         if let Some(slot) = ring.watchers.get_mut(&self.id) {
             slot.attached = true;
         }
-        Some(Progress::Frames { turn_ended })
+        Poll::Ready(Some(Progress::Frames { turn_ended }))
     }
 
     /// Writes to `out` what has come since, of `turn` alone if named; waits when there is nothing.
@@ -270,9 +283,7 @@ impl Watcher {
         if ring.closed {
             return Poll::Ready(Progress::Closed);
         }
-        if let Some(slot) = ring.watchers.get_mut(&self.id) {
-            slot.waker = Some(context.waker().clone());
-        }
+        ring.wake_later(self.id, context);
         Poll::Pending
     }
 }

@@ -23,7 +23,10 @@ pub struct Tail {
     key: Arc<[u8]>,
     watcher: Watcher,
     turn: Option<TurnId>,
+    /// The last event that the reader has, or asked to start after.
     delivered: Seq,
+    /// The last event that came from the log.
+    read: Seq,
     phase: Phase,
 }
 
@@ -56,7 +59,15 @@ impl Tail {
         after: Seq,
         turn: Option<TurnId>,
     ) -> Self {
-        Self { store, key, watcher, turn, delivered: after, phase: Phase::Between }
+        Self {
+            store,
+            key,
+            watcher,
+            turn,
+            delivered: after,
+            read: Seq::default(),
+            phase: Phase::Between,
+        }
     }
 
     /// A tail that has nothing to say.
@@ -72,7 +83,8 @@ impl Tail {
             match &mut self.phase {
                 Phase::Ended(end) => return Poll::Ready(Err(*end)),
                 Phase::Between => {
-                    match self.watcher.attach(self.delivered, self.turn.as_ref(), &mut out) {
+                    let (read, delivered, turn) = (self.read, self.delivered, self.turn.as_ref());
+                    match ready!(self.watcher.attach(context, read, delivered, turn, &mut out)) {
                         Some(progress) => self.phase = phase_after(&progress),
                         None => self.phase = Phase::Reading(self.read_page()),
                     }
@@ -105,7 +117,7 @@ impl Tail {
         };
         for (seq, json) in &page.events {
             let Ok(envelope) = Envelope::decode(json) else { return Phase::Ended(End::Damaged) };
-            self.delivered = Seq(*seq);
+            (self.delivered, self.read) = (Seq(*seq), Seq(*seq));
             let turn = self.turn.as_ref().map(TurnId::as_str);
             if turn.is_some() && turn != envelope.turn_id.as_deref() {
                 continue;

@@ -26,9 +26,22 @@ fn open(feed: &Feed, attempt: u32) {
 }
 
 fn attach(watcher: &mut Watcher, delivered: u64, turn: Option<&TurnId>) -> Option<String> {
+    match attach_after_reading(watcher, 0, delivered, turn) {
+        Poll::Ready(attached) => attached,
+        Poll::Pending => panic!("nothing was read that is not published"),
+    }
+}
+
+fn attach_after_reading(
+    watcher: &mut Watcher,
+    read: u64,
+    delivered: u64,
+    turn: Option<&TurnId>,
+) -> Poll<Option<String>> {
     let mut out = Vec::new();
-    watcher.attach(Seq(delivered), turn, &mut out)?;
-    Some(String::from_utf8(out).unwrap())
+    let context = Context::from_waker(Waker::noop());
+    let attached = watcher.attach(&context, Seq(read), Seq(delivered), turn, &mut out);
+    attached.map(|progress| progress.map(|_| String::from_utf8(out).unwrap()))
 }
 
 fn poll(watcher: &mut Watcher, turn: Option<&TurnId>) -> Poll<(Progress, String)> {
@@ -118,6 +131,17 @@ fn a_late_watcher_gets_what_was_said_so_far_and_then_the_rest() {
     feed.delta(&call(), 1, &Delta::Text(", Ann"));
     let Poll::Ready((_, live)) = poll(&mut watcher, None) else { panic!("nothing live") };
     assert_eq!(deltas(&live), [(3, ", Ann".to_owned(), false)]);
+}
+
+#[test]
+fn no_snapshot_of_a_call_comes_after_the_event_that_ended_it() {
+    let feed = feed(1);
+    open(&feed, 1);
+    feed.delta(&call(), 1, &Delta::Text("all of it"));
+    let mut watcher = feed.watch();
+    assert_eq!(attach_after_reading(&mut watcher, 2, 2, None), Poll::Pending);
+    feed.publish([event(2, "t1", false)], &[call()]);
+    assert_eq!(attach_after_reading(&mut watcher, 2, 2, None), Poll::Ready(Some(String::new())));
 }
 
 #[test]
