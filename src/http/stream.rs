@@ -96,13 +96,13 @@ impl EventStream {
                 self.ping.as_mut().reset(Instant::now() + PING_EVERY);
                 return Poll::Ready(Some(bytes));
             }
-            Poll::Ready(Err(End::Closed)) => return self.end(Some(sse::SHUTDOWN)),
+            Poll::Ready(Err(End::Stopped)) => return self.end(Some(sse::SHUTDOWN)),
             Poll::Ready(Err(End::Lagged)) => {
                 // A clean end would wait behind all that the reader has not taken (S52).
                 self.peer.cut();
                 return self.end(None);
             }
-            Poll::Ready(Err(End::TurnCompleted | End::Damaged)) => return self.end(None),
+            Poll::Ready(Err(End::TurnCompleted | End::Failed)) => return self.end(None),
             Poll::Pending => {}
         }
         if self.ping.as_mut().poll(context).is_ready() {

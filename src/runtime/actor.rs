@@ -1,5 +1,6 @@
 //! One session's actor: receive, decide, append, publish, reply, act. In that order, in one loop.
 
+mod batch;
 mod load;
 
 use std::sync::Arc;
@@ -9,21 +10,25 @@ use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 use turnd_storage::{Append, Head};
 
+use self::batch::{Batch, ReplyTo};
 use super::dispatch::{Dispatcher, Settled};
-use super::feed::{Feed, Frame};
+use super::feed::{End, Feed};
 use super::registry::Registry;
 use super::shared::{EngineError, Reader, Shared, WatchRequest};
-use super::tail::{End, Tail};
-use crate::ids::{CallId, Seq, SessionKey};
-use crate::protocol::event::{Event, Payload};
+use super::tail::Tail;
+use crate::ids::{Seq, SessionKey};
 use crate::protocol::view::SessionView;
-use crate::session::{Command, Effect, Reply, Session, Step, TurnRecord};
-use crate::sse;
+use crate::session::{Command, Effect, Reply, Session, TurnRecord};
+use crate::time::Timestamp;
 
 /// Commands decided before one append: bounds the size of a commit and the wait of the first.
 const BATCH_MAX: usize = 64;
+/// As [`BATCH_MAX`], in bytes of events; one step may go beyond it.
+const BATCH_BYTES_MAX: usize = 1024 * 1024;
 /// Wait before a session whose append was refused comes back.
-const RELOAD_AFTER: Duration = Duration::from_secs(1);
+const RELOAD_PAUSE: Duration = Duration::from_secs(1);
+/// Wait before the log of a damaged session is read again.
+const DAMAGED_PAUSE: Duration = Duration::from_mins(1);
 /// How long a session stays in memory after its last mail.
 const IDLE: Duration = Duration::from_secs(30);
 
@@ -64,6 +69,8 @@ pub(super) struct Actor {
     session: Session,
     feed: Arc<Feed>,
     dispatcher: Dispatcher,
+    /// How far the log was ahead of the clock when it was read.
+    ahead: Duration,
 }
 
 /// A panic leaves the mailbox closed in the registry, so that the session answers 503 and everything
@@ -73,20 +80,10 @@ struct Quarantine(Arc<Feed>);
 impl Drop for Quarantine {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.close();
+            self.0.close(End::Failed);
         }
     }
 }
-
-/// What a batch of decisions has come to, before it is durable.
-#[derive(Default)]
-struct Batch {
-    events: Vec<Event>,
-    effects: Vec<Effect>,
-    answers: Vec<Answer>,
-}
-
-type Answer = (oneshot::Sender<Result<Reply, EngineError>>, Result<Reply, EngineError>);
 
 /// What wakes the actor.
 enum Wakeup {
@@ -104,17 +101,19 @@ impl Actor {
                 let _quarantine = Quarantine(Arc::clone(&actor.feed));
                 shared.registry.set_feed(&key, &actor.feed);
                 let Err(error) = actor.serve(&mut mail).await else { return };
-                actor.feed.close();
+                actor.feed.close(End::Failed);
                 error
             }
             Err(error) => error,
         };
         tracing::error!(session = %key.session, %error, "the session stops");
-        shared.registry.remove(&key);
         refuse_all(mail, &error).await;
-        if error == EngineError::Unavailable {
-            // What was decided is not in the log, so memory is forgotten; the log is read again.
-            tokio::time::sleep(RELOAD_AFTER).await;
+        // Until then the closed mailbox answers for it: nobody reads its log again and again.
+        let pause = if error == EngineError::Damaged { DAMAGED_PAUSE } else { RELOAD_PAUSE };
+        tokio::time::sleep(pause).await;
+        shared.registry.remove(&key);
+        if error != EngineError::Damaged {
+            // What was decided is not in the log, so memory is forgotten and the log read again.
             drop(Registry::mailbox(&shared, &key));
         }
     }
@@ -131,7 +130,8 @@ impl Actor {
                 Wakeup::Settled(settled) => self.settle(settled).await?,
                 Wakeup::Timer => {
                     let mut batch = Batch::default();
-                    let streamed = self.feed.streamed_calls();
+                    // The gate closes before the decision, so no delta follows it (S20, S50).
+                    let streamed = self.feed.close_calls(&self.session.overdue(self.now()));
                     self.decide(Command::Wake { streamed }, None, &mut batch);
                     self.commit(batch).await?;
                 }
@@ -149,7 +149,7 @@ impl Actor {
     /// An answer that is there counts before a deadline that has passed meanwhile.
     async fn next(&mut self, mail: &mut mpsc::Receiver<Mail>) -> Wakeup {
         let wake_at = self.session.wake_at();
-        let sleep = wake_at.map_or(IDLE, |at| self.shared.clock.until(at));
+        let sleep = wake_at.map_or(IDLE, |at| at.since(self.now()));
         tokio::select! {
             biased;
             settled = self.dispatcher.next() => Wakeup::Settled(settled),
@@ -176,7 +176,8 @@ impl Actor {
                 Mail::Read(read) => reads.push(read),
             }
             taken += 1;
-            next = if taken < BATCH_MAX { mail.try_recv().ok() } else { None };
+            let more = taken < BATCH_MAX && batch.bytes() < BATCH_BYTES_MAX;
+            next = if more { mail.try_recv().ok() } else { None };
         }
         self.commit(batch).await?;
         for read in reads {
@@ -185,12 +186,7 @@ impl Actor {
         Ok(())
     }
 
-    fn decide(
-        &mut self,
-        command: Command,
-        reply: Option<oneshot::Sender<Result<Reply, EngineError>>>,
-        batch: &mut Batch,
-    ) {
+    fn decide(&mut self, command: Command, reply_to: Option<ReplyTo>, batch: &mut Batch) {
         let agent_id = match &command {
             Command::Submit(submission) => Some(&submission.agent_id),
             Command::SettleModelCall { .. } | Command::Wake { .. } | Command::Recover => None,
@@ -201,49 +197,60 @@ impl Actor {
             .or(agent_id)
             .and_then(|id| self.shared.catalogue.agents.get(id))
             .map(|agent| Arc::clone(&agent.config));
-        let now = self.shared.clock.now();
-        let answer = match self.session.decide(command, agent.as_deref(), now) {
-            Ok(Step { events, effects, reply }) => {
-                batch.events.extend(events);
-                batch.effects.extend(effects);
-                Ok(reply)
-            }
-            Err(rejection) => Err(rejection.into()),
-        };
-        if let Some(reply) = reply {
-            batch.answers.push((reply, answer));
-        }
+        let now = self.now();
+        let decided = self.session.decide(command, agent.as_deref(), now);
+        batch.add(&self.key.session, decided, reply_to);
+    }
+
+    /// The session's own time: the clock, moved on by as much as it was behind the log when the
+    /// session came to memory. So a wall clock that was set back stalls no timer.
+    fn now(&self) -> Timestamp {
+        self.shared.clock.now().plus(self.ahead)
     }
 
     /// Makes a batch durable, shows it, answers it and performs what it asks for. A refusal, too,
     /// may rest on an earlier event of its batch, so it waits as well (S11).
-    async fn commit(&mut self, batch: Batch) -> Result<(), EngineError> {
-        let Batch { events, effects, answers } = batch;
-        if let (Some(first), Some(_)) = (events.first(), events.last()) {
-            let first_seq = first.seq.0;
-            let (frames, stored) = encode(&events, &self.key);
-            let append = Append {
-                key: Arc::clone(&self.key_bytes),
-                first_seq,
-                events: stored,
-                head: Head { summary: Bytes::new(), owes: self.session.owes() },
-            };
-            if let Err(error) = self.shared.store.append(append).await {
-                tracing::error!(session = %self.key.session, %error, "an append failed");
-                for (reply, _) in answers {
-                    drop(reply.send(Err(EngineError::Unavailable)));
+    async fn commit(&mut self, mut batch: Batch) -> Result<(), EngineError> {
+        if let Some(first_seq) = batch.first_seq() {
+            let (frames, events) = batch.take_events();
+            if let Err(error) = self.append(first_seq, events).await {
+                for (reply_to, _) in batch.answers {
+                    drop(reply_to.send(Err(error.clone())));
                 }
-                return Err(EngineError::Unavailable);
+                return Err(error);
             }
-            self.feed.publish(frames, &settled_calls(&events));
+            self.feed.publish(frames, &batch.settled);
         }
-        for (reply, answer) in answers {
-            drop(reply.send(answer));
+        for (reply_to, answer) in batch.answers {
+            drop(reply_to.send(answer));
         }
-        for effect in effects {
+        for effect in batch.effects {
             self.perform(effect);
         }
         Ok(())
+    }
+
+    /// A full journal is waited out: what was decided stands in memory already, and a model's
+    /// answer may be part of it.
+    async fn append(&self, first_seq: Seq, events: Vec<Bytes>) -> Result<(), EngineError> {
+        loop {
+            let append = Append {
+                key: Arc::clone(&self.key_bytes),
+                first_seq: first_seq.0,
+                events: events.clone(),
+                head: Head { summary: Bytes::new(), owes: self.session.owes() },
+            };
+            match self.shared.store.append(append).await {
+                Ok(()) => return Ok(()),
+                Err(turnd_storage::Error::Full) => {
+                    tracing::warn!(session = %self.key.session, "waiting for room in the journal");
+                }
+                Err(error) => {
+                    tracing::error!(session = %self.key.session, %error, "an append failed");
+                    return Err(EngineError::Unavailable);
+                }
+            }
+        }
     }
 
     fn perform(&mut self, effect: Effect) {
@@ -316,41 +323,6 @@ impl Actor {
 
 fn before(seq: Seq) -> Seq {
     Seq(seq.0.saturating_sub(1))
-}
-
-/// Writes the events of a batch into one buffer: frames for the feed, and the JSON inside them for
-/// the log (S13).
-fn encode(events: &[Event], key: &SessionKey) -> (Vec<Frame>, Vec<Bytes>) {
-    let mut buffer = Vec::with_capacity(events.len() * 512);
-    let encoded: Vec<sse::Encoded> =
-        events.iter().map(|event| sse::encode_event(event, &key.session, &mut buffer)).collect();
-    let buffer = Bytes::from(buffer);
-    let frame = |(event, at): (&Event, &sse::Encoded)| Frame {
-        bytes: buffer.slice(at.frame.clone()),
-        seq: Some(event.seq),
-        turn_id: event.turn_id.clone(),
-        ends_turn: matches!(event.payload, Payload::TurnCompleted(_)),
-    };
-    let frames = events.iter().zip(&encoded).map(frame).collect();
-    (frames, encoded.into_iter().map(|at| buffer.slice(at.json)).collect())
-}
-
-/// The calls whose attempt ended with one of `events`.
-fn settled_calls(events: &[Event]) -> Vec<CallId> {
-    let settled = |event: &Event| match &event.payload {
-        Payload::LlmCallCompleted(completed) => Some(completed.id.clone()),
-        Payload::LlmCallErrored(errored) => Some(errored.id.clone()),
-        Payload::SessionCreated(_)
-        | Payload::MessageNew(_)
-        | Payload::TurnQueued(_)
-        | Payload::TurnStarted(_)
-        | Payload::TurnCompleted(_)
-        | Payload::LlmCallRequested(_)
-        | Payload::LlmCallDispatched(_)
-        | Payload::ToolCallRequested(_)
-        | Payload::ToolCallErrored(_) => None,
-    };
-    events.iter().filter_map(settled).collect()
 }
 
 /// Answers what is in the mailbox and what still comes while senders hold it.

@@ -18,6 +18,9 @@ use crate::ids::{SessionId, SessionKey, TurnId, mint_session_id};
 use crate::protocol::view::SessionView;
 use crate::session::{Command, Reply, Submission};
 
+/// How long a caller waits for a session, however slow the disk: then the outcome is unknown.
+const ANSWER_MAX: Duration = Duration::from_secs(30);
+
 /// Handle of the running engine; cheap to clone.
 #[derive(Clone)]
 pub struct Engine(Arc<Shared>);
@@ -106,9 +109,12 @@ impl Engine {
         mail: impl FnOnce(oneshot::Sender<Result<T, EngineError>>) -> Mail,
     ) -> Result<T, EngineError> {
         let (reply, answer) = oneshot::channel();
-        let mailbox = Registry::mailbox(&self.0, &key);
-        mailbox.send(mail(reply)).await.map_err(|_| EngineError::Unavailable)?;
-        drop(mailbox);
-        answer.await.map_err(|_| EngineError::Unavailable)?
+        let asked = async {
+            let mailbox = Registry::mailbox(&self.0, &key);
+            mailbox.send(mail(reply)).await.map_err(|_| EngineError::Unavailable)?;
+            drop(mailbox);
+            answer.await.map_err(|_| EngineError::Unavailable)?
+        };
+        tokio::time::timeout(ANSWER_MAX, asked).await.unwrap_or(Err(EngineError::Unavailable))
     }
 }

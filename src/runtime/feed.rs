@@ -21,8 +21,24 @@ pub const RING_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// What is kept while nobody watches: the turn that a caller has just submitted and will watch next
 /// need not be read from the log.
 const UNWATCHED_BYTES_MAX: usize = 16 * 1024;
+/// Most bytes of events that the ring hands to a watcher that goes live; more comes from the log, a
+/// page at a time.
+const ATTACH_BYTES_MAX: usize = 256 * 1024;
 /// Most bytes handed to one watcher at a time.
 const BATCH_BYTES_MAX: usize = 64 * 1024;
+
+/// Why a stream is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The turn that it was limited to is complete.
+    TurnCompleted,
+    /// The reader fell too far behind; it resumes by `Last-Event-ID` (S52).
+    Lagged,
+    /// The server stops.
+    Stopped,
+    /// The session cannot be served now.
+    Failed,
+}
 
 /// One encoded frame.
 #[derive(Debug, Clone)]
@@ -60,7 +76,7 @@ struct Ring {
     partials: BTreeMap<CallId, Partial>,
     watchers: BTreeMap<u64, Slot>,
     next_watcher: u64,
-    closed: bool,
+    closed: Option<End>,
 }
 
 /// A watcher as its feed sees it.
@@ -81,9 +97,14 @@ impl Ring {
         }
         self.bytes += frame.bytes.len();
         self.frames.push_back(frame);
+    }
+
+    /// Drops the oldest frames beyond the bound, but while somebody watches none at or after `keep`:
+    /// who was at the end before a large step has not fallen behind.
+    fn trim(&mut self, keep: u64) {
         let watched = self.watchers.values().any(|slot| slot.attached);
         let bytes_max = if watched { RING_BYTES_MAX } else { UNWATCHED_BYTES_MAX };
-        while self.bytes > bytes_max {
+        while self.bytes > bytes_max && (self.start < keep || !watched) {
             let Some(oldest) = self.frames.pop_front() else { return };
             self.bytes -= oldest.bytes.len();
             self.start += 1;
@@ -118,9 +139,11 @@ impl Feed {
         for call in settled {
             ring.partials.remove(call);
         }
+        let end = ring.end();
         for frame in frames {
             ring.push(frame);
         }
+        ring.trim(end);
         let wakers = ring.wakers();
         drop(ring);
         wakers.into_iter().for_each(Waker::wake);
@@ -149,7 +172,9 @@ impl Feed {
             return;
         }
         let frame = partial.frame(&self.session_id, delta);
+        let end = ring.end();
         ring.push(frame);
+        ring.trim(end);
         let wakers = ring.wakers();
         drop(ring);
         wakers.into_iter().for_each(Waker::wake);
@@ -160,17 +185,17 @@ impl Feed {
         self.ring().partials.get(id).is_some_and(Partial::has_output)
     }
 
-    /// The calls whose running attempt has shown something.
-    pub fn streamed_calls(&self) -> Vec<CallId> {
-        let ring = self.ring();
-        let streamed = ring.partials.iter().filter(|(_, partial)| partial.has_output());
-        streamed.map(|(id, _)| id.clone()).collect()
+    /// Closes the gates of `calls`; returns those whose running attempt had shown something.
+    pub fn close_calls(&self, calls: &[CallId]) -> Vec<CallId> {
+        let mut ring = self.ring();
+        let mut close = |id: &CallId| ring.partials.remove(id).is_some_and(|it| it.has_output());
+        calls.iter().filter(|id| close(id)).cloned().collect()
     }
 
-    /// Ends every watcher: the server stops, or the session can no longer be served.
-    pub fn close(&self) {
+    /// Ends every watcher, once it has read what is there.
+    pub fn close(&self, end: End) {
         let mut ring = self.ring();
-        ring.closed = true;
+        ring.closed = Some(end);
         let wakers = ring.wakers();
         drop(ring);
         wakers.into_iter().for_each(Waker::wake);
@@ -201,22 +226,21 @@ pub struct Watcher {
     delivered: Seq,
 }
 
-/// What a watcher finds.
+/// What a watcher that would go live finds.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Progress {
-    /// Frames were added, up to this durable position; `turn_ended` when the watched turn is over.
-    Frames { turn_ended: bool },
-    /// It fell out of the ring.
-    Lagged,
-    /// The feed is closed and everything in it was read.
-    Closed,
+pub enum Attached {
+    /// The log holds events that the ring does not: read on, then try again.
+    Behind,
+    /// Live from here on.
+    Live,
+    /// The events that were missing end the watched turn.
+    TurnEnded,
 }
 
 impl Watcher {
     /// Goes live after `delivered`: writes to `out` the events since, then one snapshot for each
-    /// running call (S50). None when the log holds more that the ring does not: read on, then try
-    /// again. `read` is the last event that came from the log; while it is not published here, a call
-    /// that it ended still looks as if it ran, so this waits.
+    /// running call (S50). `read` is the last event that came from the log; while it is not published
+    /// here, a call that it ended still looks as if it ran, so this waits.
     pub fn attach(
         &mut self,
         context: &Context<'_>,
@@ -224,21 +248,24 @@ impl Watcher {
         delivered: Seq,
         turn: Option<&TurnId>,
         out: &mut Vec<u8>,
-    ) -> Poll<Option<Progress>> {
+    ) -> Poll<Attached> {
         let mut ring = self.feed.ring();
-        if ring.last_seq < read && !ring.closed {
+        if ring.last_seq < read && ring.closed.is_none() {
             ring.wake_later(self.id, context);
             return Poll::Pending;
         }
         let missing = ring.last_seq.0.saturating_sub(delivered.0);
-        let is_missed = |frame: &&Frame| frame.seq.is_some_and(|seq| seq > delivered);
-        if ring.frames.iter().filter(is_missed).count() as u64 != missing {
-            return Poll::Ready(None);
+        let missed =
+            ring.frames.iter().filter(|frame| frame.seq.is_some_and(|seq| seq > delivered));
+        let bytes: usize = missed.clone().map(|frame| frame.bytes.len()).sum();
+        if missed.clone().count() as u64 != missing || bytes > ATTACH_BYTES_MAX {
+            return Poll::Ready(Attached::Behind);
         }
-        let mut turn_ended = false;
-        for frame in ring.frames.iter().filter(is_missed).filter(|frame| frame.is_of(turn)) {
+        for frame in missed.filter(|frame| frame.is_of(turn)) {
             out.extend_from_slice(&frame.bytes);
-            turn_ended |= frame.ends_turn && turn.is_some();
+            if frame.ends_turn && turn.is_some() {
+                return Poll::Ready(Attached::TurnEnded);
+            }
         }
         for partial in ring.partials.values().filter(|partial| partial.has_output()) {
             if turn.is_none() || turn == partial.turn_id() {
@@ -250,38 +277,43 @@ impl Watcher {
         if let Some(slot) = ring.watchers.get_mut(&self.id) {
             slot.attached = true;
         }
-        Poll::Ready(Some(Progress::Frames { turn_ended }))
+        Poll::Ready(Attached::Live)
     }
 
     /// Writes to `out` what has come since, of `turn` alone if named; waits when there is nothing.
+    /// An end may come with the last frames.
     pub fn poll(
         &mut self,
         context: &Context<'_>,
         turn: Option<&TurnId>,
         out: &mut Vec<u8>,
-    ) -> Poll<Progress> {
+    ) -> Poll<Option<End>> {
         let mut ring = self.feed.ring();
         if self.position < ring.start {
-            return Poll::Ready(Progress::Lagged);
+            return Poll::Ready(Some(End::Lagged));
         }
-        let mut turn_ended = false;
         let unread = usize::try_from(self.position - ring.start).unwrap_or(usize::MAX);
         for frame in ring.frames.iter().skip(unread) {
-            if out.len() >= BATCH_BYTES_MAX || turn_ended {
+            if out.len() >= BATCH_BYTES_MAX {
                 break;
             }
             self.position += 1;
+            if !frame.is_of(turn) {
+                continue;
+            }
             let read_before = frame.seq.is_some_and(|seq| seq <= self.delivered);
-            if !read_before && frame.is_of(turn) {
+            if !read_before {
                 out.extend_from_slice(&frame.bytes);
-                turn_ended = frame.ends_turn && turn.is_some();
+            }
+            if frame.ends_turn && turn.is_some() {
+                return Poll::Ready(Some(End::TurnCompleted));
             }
         }
         if !out.is_empty() {
-            return Poll::Ready(Progress::Frames { turn_ended });
+            return Poll::Ready(None);
         }
-        if ring.closed {
-            return Poll::Ready(Progress::Closed);
+        if let Some(end) = ring.closed {
+            return Poll::Ready(Some(end));
         }
         ring.wake_later(self.id, context);
         Poll::Pending

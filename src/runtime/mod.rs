@@ -11,5 +11,6 @@ mod shared;
 mod tail;
 
 pub use engine::{Accepted, Engine};
+pub use feed::End;
 pub use shared::{EngineError, Reader, WatchRequest};
-pub use tail::{End, Tail};
+pub use tail::Tail;

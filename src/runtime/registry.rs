@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
 
 use super::actor::{Actor, Mail};
-use super::feed::Feed;
+use super::feed::{End, Feed};
 use super::shared::Shared;
 use crate::ids::SessionKey;
 
@@ -58,7 +58,7 @@ impl Registry {
         }
         // `close_feeds` sets this before it takes any lock, so a feed that it missed sees it.
         if self.closed.load(Ordering::Acquire) {
-            feed.close();
+            feed.close(End::Stopped);
         }
     }
 
@@ -88,7 +88,7 @@ impl Registry {
         for shard in &self.shards {
             let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
             for feed in shard.values().filter_map(|entry| entry.feed.as_ref()) {
-                feed.close();
+                feed.close(End::Stopped);
             }
         }
     }

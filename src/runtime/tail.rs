@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tokio::task::JoinHandle;
 use turnd_storage::{Page, Store};
 
-use super::feed::{Progress, Watcher};
+use super::feed::{Attached, End, Watcher};
 use crate::ids::{Seq, TurnId};
 use crate::protocol::event::Envelope;
 use crate::sse;
@@ -36,19 +36,6 @@ enum Phase {
     Reading(JoinHandle<Result<Page, turnd_storage::Error>>),
     Live,
     Ended(End),
-}
-
-/// Why a stream is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    /// The turn that it was limited to is complete.
-    TurnCompleted,
-    /// The reader fell too far behind; it resumes by `Last-Event-ID` (S52).
-    Lagged,
-    /// The server stops.
-    Closed,
-    /// The log of this session cannot be read.
-    Damaged,
 }
 
 impl Tail {
@@ -84,18 +71,20 @@ impl Tail {
                 Phase::Ended(end) => return Poll::Ready(Err(*end)),
                 Phase::Between => {
                     let (read, delivered, turn) = (self.read, self.delivered, self.turn.as_ref());
-                    match ready!(self.watcher.attach(context, read, delivered, turn, &mut out)) {
-                        Some(progress) => self.phase = phase_after(&progress),
-                        None => self.phase = Phase::Reading(self.read_page()),
-                    }
+                    let attached = self.watcher.attach(context, read, delivered, turn, &mut out);
+                    self.phase = match ready!(attached) {
+                        Attached::Behind => Phase::Reading(self.read_page()),
+                        Attached::Live => Phase::Live,
+                        Attached::TurnEnded => Phase::Ended(End::TurnCompleted),
+                    };
                 }
                 Phase::Reading(page) => {
                     let page = ready!(Pin::new(page).poll(context));
                     self.phase = self.take_page(page.ok().and_then(Result::ok), &mut out);
                 }
                 Phase::Live => {
-                    let progress = ready!(self.watcher.poll(context, self.turn.as_ref(), &mut out));
-                    self.phase = phase_after(&progress);
+                    let end = ready!(self.watcher.poll(context, self.turn.as_ref(), &mut out));
+                    self.phase = end.map_or(Phase::Live, Phase::Ended);
                 }
             }
             if !out.is_empty() {
@@ -113,10 +102,10 @@ impl Tail {
     fn take_page(&mut self, page: Option<Page>, out: &mut Vec<u8>) -> Phase {
         // The ring knows of durable events beyond `delivered`, so the log holds at least one.
         let Some(page) = page.filter(|page| !page.events.is_empty()) else {
-            return Phase::Ended(End::Damaged);
+            return Phase::Ended(End::Failed);
         };
         for (seq, json) in &page.events {
-            let Ok(envelope) = Envelope::decode(json) else { return Phase::Ended(End::Damaged) };
+            let Ok(envelope) = Envelope::decode(json) else { return Phase::Ended(End::Failed) };
             (self.delivered, self.read) = (Seq(*seq), Seq(*seq));
             let turn = self.turn.as_ref().map(TurnId::as_str);
             if turn.is_some() && turn != envelope.turn_id.as_deref() {
@@ -128,14 +117,5 @@ impl Tail {
             }
         }
         Phase::Between
-    }
-}
-
-fn phase_after(progress: &Progress) -> Phase {
-    match progress {
-        Progress::Frames { turn_ended: true } => Phase::Ended(End::TurnCompleted),
-        Progress::Frames { turn_ended: false } => Phase::Live,
-        Progress::Lagged => Phase::Ended(End::Lagged),
-        Progress::Closed => Phase::Ended(End::Closed),
     }
 }

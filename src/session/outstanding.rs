@@ -15,9 +15,19 @@ impl Session {
             .collect()
     }
 
-    /// The one timer: the next moment at which time alone moves the session on.
+    /// The one timer: the next moment at which time alone moves the session on. A turn that waits
+    /// with none running is due at once.
     pub fn wake_at(&self) -> Option<Timestamp> {
-        self.calls().filter_map(Call::wake_at).min()
+        let queue = self.turn.is_none() && !self.queue.is_empty();
+        let start = queue.then_some(self.last_event_at);
+        self.calls().filter_map(Call::wake_at).chain(start).min()
+    }
+
+    /// The calls whose running attempt is past its deadline.
+    pub fn overdue(&self, now: Timestamp) -> Vec<CallId> {
+        let running = self.calls().filter(|call| matches!(call.phase, Phase::Running { .. }));
+        let overdue = running.filter(|call| call.wake_at().is_some_and(|at| at <= now));
+        overdue.map(|call| call.request.id.clone()).collect()
     }
 
     /// A running or waiting turn: the session must be looked at after a restart.

@@ -62,6 +62,11 @@ impl Session {
         self.seq
     }
 
+    /// When the last event was recorded.
+    pub fn last_event_at(&self) -> Timestamp {
+        self.last_event_at
+    }
+
     pub fn exists(&self) -> bool {
         self.origin.is_some()
     }
@@ -72,6 +77,11 @@ impl Session {
 
     pub fn running_turn(&self) -> Option<&TurnId> {
         self.turn.as_ref().map(|turn| &turn.id)
+    }
+
+    /// The turn that a new one must wait for: the running one, or the next that starts.
+    pub(super) fn busy_with(&self) -> Option<&TurnId> {
+        self.running_turn().or_else(|| self.queue.front().map(|queued| &queued.turn_id))
     }
 
     pub fn is_owned_by(&self, owner: &crate::ids::OwnerId) -> bool {

@@ -29,6 +29,7 @@ impl Actor {
             }
         };
         Ok(Self {
+            ahead: session.last_event_at().since(shared.clock.now()),
             feed: Arc::new(Feed::new(key.session.clone(), session.seq())),
             key_bytes: key.to_bytes(),
             session,

@@ -41,17 +41,18 @@ fn attach_after_reading(
     let mut out = Vec::new();
     let context = Context::from_waker(Waker::noop());
     let attached = watcher.attach(&context, Seq(read), Seq(delivered), turn, &mut out);
-    attached.map(|progress| progress.map(|_| String::from_utf8(out).unwrap()))
+    let text = String::from_utf8(out).unwrap();
+    attached.map(|attached| (attached != Attached::Behind).then_some(text))
 }
 
-fn poll(watcher: &mut Watcher, turn: Option<&TurnId>) -> Poll<(Progress, String)> {
+fn poll(watcher: &mut Watcher, turn: Option<&TurnId>) -> Poll<(Option<End>, String)> {
     let mut out = Vec::new();
-    let progress = watcher.poll(&Context::from_waker(Waker::noop()), turn, &mut out);
-    progress.map(|progress| (progress, String::from_utf8(out).unwrap()))
+    let end = watcher.poll(&Context::from_waker(Waker::noop()), turn, &mut out);
+    end.map(|end| (end, String::from_utf8(out).unwrap()))
 }
 
-fn frames(text: &str) -> Poll<(Progress, String)> {
-    Poll::Ready((Progress::Frames { turn_ended: false }, text.to_owned()))
+fn frames(text: &str) -> Poll<(Option<End>, String)> {
+    Poll::Ready((None, text.to_owned()))
 }
 
 /// `seq`, `text` and `snapshot` of every delta frame in `text`.
@@ -115,7 +116,7 @@ fn a_watcher_of_one_turn_sees_that_turn_and_its_end() {
     attach(&mut watcher, 0, Some(&second)).unwrap();
     let events = [event(1, "t1", true), event(2, "t2", false), event(3, "t2", true)];
     feed.publish(events.into_iter().chain([event(4, "t3", true)]), &[]);
-    let ended = (Progress::Frames { turn_ended: true }, "<2><3>".to_owned());
+    let ended = (Some(End::TurnCompleted), "<2><3>".to_owned());
     assert_eq!(poll(&mut watcher, Some(&second)), Poll::Ready(ended));
 }
 
@@ -166,7 +167,9 @@ fn no_delta_comes_after_the_end_of_its_attempt() {
     feed.delta(&call(), 2, &Delta::Text("b"));
     let Poll::Ready((_, seen)) = poll(&mut watcher, None) else { panic!("nothing") };
     assert_eq!(deltas(&seen), [(1, "a".to_owned(), false), (1, "b".to_owned(), false)]);
-    assert_eq!(feed.streamed_calls(), [call()]);
+    assert_eq!(feed.close_calls(&[call()]), [call()]);
+    feed.delta(&call(), 2, &Delta::Text("after the gate"));
+    assert!(poll(&mut watcher, None).is_pending());
 }
 
 #[test]
@@ -179,9 +182,50 @@ fn who_falls_out_of_the_ring_is_cut_off_and_nobody_else() {
     for seq in 1..=6 {
         let frame = Frame { bytes: large.clone(), ..event(seq, "t1", false) };
         feed.publish([frame], &[]);
-        assert!(matches!(poll(&mut quick, None), Poll::Ready((Progress::Frames { .. }, _))));
+        assert!(matches!(poll(&mut quick, None), Poll::Ready((None, _))));
     }
-    assert_eq!(poll(&mut slow, None), Poll::Ready((Progress::Lagged, String::new())));
+    assert_eq!(poll(&mut slow, None), Poll::Ready((Some(End::Lagged), String::new())));
+}
+
+#[test]
+fn a_step_larger_than_the_ring_cuts_nobody_off_who_was_at_its_end() {
+    let feed = feed(0);
+    let (mut at_the_end, mut behind) = (feed.watch(), feed.watch());
+    attach(&mut behind, 0, None).unwrap();
+    feed.publish([event(1, "t1", false)], &[]);
+    attach(&mut at_the_end, 1, None).unwrap();
+    let large = Bytes::from(vec![b'x'; RING_BYTES_MAX / 2]);
+    let step = (2..=4).map(|seq| Frame { bytes: large.clone(), ..event(seq, "t1", false) });
+    feed.publish(step, &[]);
+    for _ in 2..=4 {
+        assert!(matches!(poll(&mut at_the_end, None), Poll::Ready((None, _))));
+    }
+    assert!(poll(&mut at_the_end, None).is_pending());
+    assert_eq!(poll(&mut behind, None), Poll::Ready((Some(End::Lagged), String::new())));
+}
+
+#[test]
+fn much_that_is_missing_comes_from_the_log() {
+    let feed = feed(0);
+    attach(&mut feed.watch(), 0, None).unwrap();
+    let mut other = feed.watch();
+    attach(&mut other, 0, None).unwrap();
+    let large = Bytes::from(vec![b'x'; ATTACH_BYTES_MAX]);
+    feed.publish([Frame { bytes: large, ..event(1, "t1", false) }, event(2, "t1", false)], &[]);
+    let mut late = feed.watch();
+    assert_eq!(attach(&mut late, 0, None), None);
+    assert_eq!(attach(&mut late, 1, None).unwrap(), "<2>");
+}
+
+#[test]
+fn the_end_of_a_turn_ends_its_stream_also_past_the_position_asked_for() {
+    let feed = feed(0);
+    let first = turn("t1");
+    let mut watcher = feed.watch();
+    attach(&mut watcher, 99, Some(&first)).unwrap();
+    feed.publish([event(1, "t1", true)], &[]);
+    let ended = (Some(End::TurnCompleted), String::new());
+    assert_eq!(poll(&mut watcher, Some(&first)), Poll::Ready(ended));
 }
 
 #[test]
@@ -190,9 +234,9 @@ fn a_closed_feed_is_read_to_its_end() {
     let mut watcher = feed.watch();
     attach(&mut watcher, 0, None).unwrap();
     feed.publish([event(1, "t1", false)], &[]);
-    feed.close();
+    feed.close(End::Stopped);
     assert_eq!(poll(&mut watcher, None), frames("<1>"));
-    assert_eq!(poll(&mut watcher, None), Poll::Ready((Progress::Closed, String::new())));
+    assert_eq!(poll(&mut watcher, None), Poll::Ready((Some(End::Stopped), String::new())));
     assert!(feed.is_watched());
     drop(watcher);
     assert!(!feed.is_watched());

@@ -25,7 +25,7 @@ impl Decider<'_> {
                 ancestry: Vec::new(),
             }));
         }
-        let queued = self.session.turn.is_some();
+        let queued = self.session.busy_with().is_some();
         if queued {
             let mut input = submission.input;
             let Input::Message { message, .. } = &mut input;
@@ -72,11 +72,9 @@ impl Decider<'_> {
         if self.agent.is_none() {
             return Err(Rejection::UnknownAgent(submission.agent_id.clone()));
         }
-        let Some(turn) = &session.turn else {
-            return Ok(None);
-        };
+        let Some(turn_id) = session.busy_with() else { return Ok(None) };
         if !submission.queue {
-            return Err(Rejection::TurnAlreadyActive { turn_id: turn.id.clone() });
+            return Err(Rejection::TurnAlreadyActive { turn_id: turn_id.clone() });
         }
         if session.queue.len() >= submission.queued_turns_max {
             return Err(Rejection::QueueFull);

@@ -59,7 +59,7 @@ impl Session {
             Command::Wake { streamed } => decider.wake(&streamed),
             Command::Recover => decider.recover(),
         };
-        decider.start_queued_turns();
+        decider.start_queued_turn();
         let Decider { events, effects, .. } = decider;
         Ok(Step { events, effects, reply })
     }
@@ -138,13 +138,12 @@ impl Decider<'_> {
         self.emit(Payload::TurnCompleted(completed));
     }
 
-    /// Starts what waits, in the order of arrival. A turn that owes nothing completes at once, and
-    /// the next one follows.
-    fn start_queued_turns(&mut self) {
-        while self.session.turn.is_none() {
-            let Some(queued) = self.session.queue.front().cloned() else {
-                return;
-            };
+    /// Starts the turn that has waited longest, if none runs. One at a time, which bounds the step:
+    /// where it owes nothing and completes at once, the session wakes for the next.
+    fn start_queued_turn(&mut self) {
+        if self.session.turn.is_none()
+            && let Some(queued) = self.session.queue.front().cloned()
+        {
             self.start_turn(queued.turn_id, queued.input);
         }
     }

@@ -164,7 +164,7 @@ fn a_failed_turn_lets_the_next_one_start() {
 }
 
 #[test]
-fn queued_turns_that_owe_nothing_complete_one_after_another() {
+fn queued_turns_that_owe_nothing_complete_one_a_step() {
     let mut conversation = Conversation::with_a_running_turn();
     for id in ["t2", "t3", "t4"] {
         conversation.accepts(ask("known").turn(id).message("m1").role(Role::Assistant).queued());
@@ -177,12 +177,14 @@ fn queued_turns_that_owe_nothing_complete_one_after_another() {
         "turn.started",
         "message.new",
         "turn.completed",
-        "turn.started",
-        "turn.completed",
-        "turn.started",
-        "turn.completed",
     ];
     assert_eq!(kinds(&step.events), expected);
+    for _ in ["t3", "t4"] {
+        let refused = conversation.refuses(ask("in between"));
+        assert!(matches!(refused, Rejection::TurnAlreadyActive { .. }), "{refused:?}");
+        let step = conversation.wakes_at_its_timer();
+        assert_eq!(kinds(&step.events), ["turn.started", "turn.completed"]);
+    }
     assert!(!conversation.session.owes());
 }
 

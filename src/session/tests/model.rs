@@ -84,7 +84,8 @@ impl Model {
                 Ok(Reply::Done)
             }
         };
-        while self.running.is_none()
+        if expected.is_ok()
+            && self.running.is_none()
             && let Some((turn, message, stream)) = self.queue.pop_front()
         {
             self.start(turn, message, stream, agent, &mut news);
@@ -113,7 +114,7 @@ impl Model {
             self.created_for = Some((submission.identity.id, submission.agent_id));
         }
         let turn_id = submission.turn_id.unwrap_or_else(|| news.minted_turn());
-        let queued = self.running.is_some();
+        let queued = self.busy_with().is_some();
         if queued {
             let Payload::TurnQueued(recorded) = news.next("turn.queued") else {
                 unreachable!("by its kind")
@@ -163,13 +164,17 @@ impl Model {
         {
             return Err(Rejection::AgentMismatch(agent.clone()));
         }
-        match &self.running {
-            Some(running) if !submission.queue => {
-                Err(Rejection::TurnAlreadyActive { turn_id: running.turn.clone() })
-            }
+        match self.busy_with() {
+            Some(turn_id) if !submission.queue => Err(Rejection::TurnAlreadyActive { turn_id }),
             Some(_) if self.queue.len() >= submission.queued_turns_max => Err(Rejection::QueueFull),
             Some(_) | None => Ok(None),
         }
+    }
+
+    /// The running turn, or the one that starts next.
+    fn busy_with(&self) -> Option<TurnId> {
+        let running = self.running.as_ref().map(|running| running.turn.clone());
+        running.or_else(|| self.queue.front().map(|(turn, ..)| turn.clone()))
     }
 
     fn start(
@@ -390,8 +395,9 @@ impl Model {
         let running = running.filter(|progress| **progress == Progress::Running);
         assert_eq!(running.count(), usize::from(self.running.is_some()));
         let Some(running) = &self.running else {
-            assert!(!session.owes() && session.outstanding().is_empty());
-            assert_eq!(session.wake_at(), None);
+            assert_eq!(session.owes(), !self.queue.is_empty());
+            assert_eq!(session.outstanding(), []);
+            assert_eq!(session.wake_at(), session.owes().then_some(self.last_at));
             return;
         };
         let (id, attempt) = (running.call.clone(), running.attempt);

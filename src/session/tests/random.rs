@@ -62,12 +62,15 @@ fn follow(command: Command, conversation: &mut Conversation, model: &mut Model) 
 
 /// Every accepted turn ends: executors answer, and timers fire until nothing is owed.
 fn finish(conversation: &mut Conversation, model: &mut Model) {
-    while let Some((id, attempt)) = model.open() {
-        let command = if conversation.session.outstanding().is_empty() {
-            conversation.now = conversation.session.wake_at().expect("a retry is timed");
-            Command::Wake { streamed: vec![] }
-        } else {
-            settle(id, attempt, answer("the end"))
+    while conversation.session.owes() {
+        let command = match model.open() {
+            Some((id, attempt)) if !conversation.session.outstanding().is_empty() => {
+                settle(id, attempt, answer("the end"))
+            }
+            Some(_) | None => {
+                conversation.now = conversation.session.wake_at().expect("a timer is set");
+                Command::Wake { streamed: vec![] }
+            }
         };
         follow(command, conversation, model);
     }

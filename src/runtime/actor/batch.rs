@@ -1,0 +1,102 @@
+//! What a batch of decisions has come to, before it is durable.
+
+use bytes::Bytes;
+use tokio::sync::oneshot;
+
+use super::super::feed::Frame;
+use super::super::shared::EngineError;
+use crate::ids::{CallId, Seq, SessionId, TurnId};
+use crate::protocol::event::{Event, Payload};
+use crate::session::{Effect, Rejection, Reply, Step};
+use crate::sse;
+
+/// Where an answer goes.
+pub(super) type ReplyTo = oneshot::Sender<Result<Reply, EngineError>>;
+
+/// Events of one append, written as frames into one buffer: the feed gets the frames, the log the
+/// JSON inside them (S13).
+#[derive(Default)]
+pub(super) struct Batch {
+    buffer: Vec<u8>,
+    written: Vec<Written>,
+    pub(super) settled: Vec<CallId>,
+    pub(super) effects: Vec<Effect>,
+    pub(super) answers: Vec<(ReplyTo, Result<Reply, EngineError>)>,
+}
+
+struct Written {
+    at: sse::Encoded,
+    seq: Seq,
+    turn_id: Option<TurnId>,
+    ends_turn: bool,
+}
+
+impl Batch {
+    /// Takes what one command came to.
+    pub(super) fn add(
+        &mut self,
+        session_id: &SessionId,
+        decided: Result<Step, Rejection>,
+        reply_to: Option<ReplyTo>,
+    ) {
+        let answer = match decided {
+            Ok(Step { events, effects, reply }) => {
+                events.into_iter().for_each(|event| self.write(session_id, event));
+                self.effects.extend(effects);
+                Ok(reply)
+            }
+            Err(rejection) => Err(rejection.into()),
+        };
+        self.answers.extend(reply_to.map(|reply_to| (reply_to, answer)));
+    }
+
+    fn write(&mut self, session_id: &SessionId, event: Event) {
+        let at = sse::encode_event(&event, session_id, &mut self.buffer);
+        self.settled.extend(settled_call(&event));
+        self.written.push(Written {
+            at,
+            seq: event.seq,
+            ends_turn: matches!(event.payload, Payload::TurnCompleted(_)),
+            turn_id: event.turn_id,
+        });
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.buffer.len()
+    }
+
+    pub(super) fn first_seq(&self) -> Option<Seq> {
+        self.written.first().map(|written| written.seq)
+    }
+
+    /// The frames to show and the events to store, in one allocation.
+    pub(super) fn take_events(&mut self) -> (Vec<Frame>, Vec<Bytes>) {
+        let buffer = Bytes::from(std::mem::take(&mut self.buffer));
+        let written = std::mem::take(&mut self.written);
+        let stored = written.iter().map(|written| buffer.slice(written.at.json.clone())).collect();
+        let frame = |written: Written| Frame {
+            bytes: buffer.slice(written.at.frame),
+            seq: Some(written.seq),
+            turn_id: written.turn_id,
+            ends_turn: written.ends_turn,
+        };
+        (written.into_iter().map(frame).collect(), stored)
+    }
+}
+
+/// The call whose attempt ended with `event`.
+fn settled_call(event: &Event) -> Option<CallId> {
+    match &event.payload {
+        Payload::LlmCallCompleted(completed) => Some(completed.id.clone()),
+        Payload::LlmCallErrored(errored) => Some(errored.id.clone()),
+        Payload::SessionCreated(_)
+        | Payload::MessageNew(_)
+        | Payload::TurnQueued(_)
+        | Payload::TurnStarted(_)
+        | Payload::TurnCompleted(_)
+        | Payload::LlmCallRequested(_)
+        | Payload::LlmCallDispatched(_)
+        | Payload::ToolCallRequested(_)
+        | Payload::ToolCallErrored(_) => None,
+    }
+}
