@@ -13,6 +13,8 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
+use crate::auth::api_key::CHOSEN_KEY_CHARS_MIN;
+use crate::auth::client_token::KEY_BYTES_MIN;
 use crate::control::agents::Catalogue;
 use crate::control::limits::Limits;
 use crate::control::manifest::{Fault, Manifest, Problem, http_url};
@@ -30,12 +32,6 @@ pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 
 
 /// A larger manifest is another file by mistake.
 const MANIFEST_BYTES_MAX: u64 = 1024 * 1024;
-
-/// Shortest `TURND_API_KEY` (S70).
-const API_KEY_CHARS_MIN: usize = 24;
-
-/// HS256 wants a key as long as its hash, 32 bytes (RFC 7518, 3.2).
-const TOKEN_KEY_CHARS_MIN: usize = 32;
 
 /// What the command line says; each wins over its twin elsewhere.
 #[derive(Debug, Clone, Default)]
@@ -175,10 +171,10 @@ impl Config {
         let mut variables = Variables { environment, findings: &mut findings };
         let listen = variables.listen();
         let public_url = variables.public_url();
-        let api_key = variables.secret("TURND_API_KEY", API_KEY_CHARS_MIN);
-        let client_token_key = variables.secret("TURND_CLIENT_TOKEN_KEY", TOKEN_KEY_CHARS_MIN);
+        let api_key = variables.secret("TURND_API_KEY", CHOSEN_KEY_CHARS_MIN);
+        let client_token_key = variables.secret("TURND_CLIENT_TOKEN_KEY", KEY_BYTES_MIN);
         let client_token_key_previous =
-            variables.secret("TURND_CLIENT_TOKEN_KEY_PREVIOUS", TOKEN_KEY_CHARS_MIN);
+            variables.secret("TURND_CLIENT_TOKEN_KEY_PREVIOUS", KEY_BYTES_MIN);
         let parsed = match parsed {
             Ok(parsed) => parsed,
             Err(problems) => {

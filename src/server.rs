@@ -12,7 +12,7 @@ use std::time::Duration;
 use http::Request;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use turnd_storage::Store;
 
 use crate::auth::api_key::CreateError;
@@ -21,7 +21,7 @@ use crate::clock::{self, Clock};
 use crate::config::Config;
 use crate::control::api_keys::{ApiKeyDocuments, StoreError, client_token_key};
 use crate::effects::{Bounds, Executors};
-use crate::http::api::Api;
+use crate::http::api::{Api, BODIES_KIB_MAX};
 use crate::http::body::RequestBody;
 use crate::http::connection::Peer;
 use crate::http::cors::{Cors, OriginError};
@@ -125,6 +125,7 @@ impl Server {
             cors: Cors::new(&config.cors_origins)?,
             rates: Rates::new(&config.limits),
             limits: Arc::new(config.limits.clone()),
+            bodies: Semaphore::new(BODIES_KIB_MAX),
             streams: Arc::new(AtomicUsize::new(0)),
         };
         let listen = |source| ServerError::Listen { address: config.listen, source };
@@ -177,7 +178,7 @@ impl Server {
         };
         let edge = listener::serve(vec![listener], limits, service, closed, EDGE_GRACE);
         let edge = tokio::spawn(edge);
-        let uses = tokio::spawn(save_uses(authenticator, documents));
+        let uses = tokio::spawn(save_uses(Arc::clone(&authenticator), documents.clone()));
         let mut failure = store.failure();
         tokio::select! {
             () = stop => {}
@@ -198,6 +199,7 @@ impl Server {
         if let Some(reason) = failed {
             return Err(ServerError::StorageFailed(reason));
         }
+        save_used(&authenticator, &documents).await;
         drop(tokio::task::spawn_blocking(move || store.close()).await);
         Ok(())
     }
@@ -207,9 +209,13 @@ impl Server {
 async fn save_uses(authenticator: Arc<Authenticator>, documents: ApiKeyDocuments) {
     loop {
         tokio::time::sleep(SAVE_USED_EVERY).await;
-        if let Err(error) = authenticator.api_keys.save_used(&documents).await {
-            tracing::warn!(%error, "the last uses of API keys are not written down");
-        }
+        save_used(&authenticator, &documents).await;
+    }
+}
+
+async fn save_used(authenticator: &Authenticator, documents: &ApiKeyDocuments) {
+    if let Err(error) = authenticator.api_keys.save_used(documents).await {
+        tracing::warn!(%error, "the last uses of API keys are not written down");
     }
 }
 

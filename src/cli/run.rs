@@ -10,10 +10,10 @@ use self::printer::{Outcome, Printer};
 use super::{Place, StartError};
 use crate::config::{Config, process_environment};
 use crate::control::agents::Catalogue;
-use crate::ids::{AgentId, OwnerId, Seq, SessionId, SessionKey, local_tenant};
+use crate::ids::{AgentId, OwnerId, SessionId, SessionKey, local_tenant};
 use crate::protocol::input::{Identity, Input};
 use crate::protocol::message::{Message, Role};
-use crate::runtime::{Accepted, Engine, Reader, WatchRequest};
+use crate::runtime::{Accepted, End, Engine, Reader, WatchRequest};
 use crate::server;
 use crate::session::{Caller, Submission};
 
@@ -48,6 +48,8 @@ pub enum RunError {
     Random(#[source] getrandom::Error),
     #[error("the turn was not taken")]
     Engine(#[from] crate::runtime::EngineError),
+    #[error("the session cannot be read to the end of the turn")]
+    Interrupted,
     #[error("cannot print")]
     Print(#[source] io::Error),
 }
@@ -111,10 +113,20 @@ async fn turn(
         queued_turns_max: config.limits.queued_turns_max,
     };
     let Accepted { turn_id, .. } = engine.submit(key.clone(), submission).await?;
-    let request = WatchRequest { after: Seq::default(), turn_id: Some(turn_id) };
-    let mut tail = engine.watch(key.clone(), Reader::Machine, request).await?;
-    while let Ok(frames) = poll_fn(|context| tail.poll_next(context)).await {
-        printer.frames(&frames).map_err(RunError::Print)?;
+    loop {
+        let request = WatchRequest { after: printer.seq(), turn_id: Some(turn_id.clone()) };
+        let mut tail = engine.watch(key.clone(), Reader::Machine, request).await?;
+        let end = loop {
+            match poll_fn(|context| tail.poll_next(context)).await {
+                Ok(frames) => printer.frames(&frames).map_err(RunError::Print)?,
+                Err(end) => break end,
+            }
+        };
+        match end {
+            End::TurnCompleted => return printer.end(&key.session).map_err(RunError::Print),
+            // A terminal is slower than a model; what it missed is in the log.
+            End::Lagged => {}
+            End::Stopped | End::Failed => return Err(RunError::Interrupted),
+        }
     }
-    printer.end(&key.session).map_err(RunError::Print)
 }

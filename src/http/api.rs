@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http_body::Body;
 use percent_encoding::percent_decode_str;
+use tokio::sync::Semaphore;
 
 use super::body;
 use super::cors::Cors;
@@ -18,6 +19,9 @@ use crate::ids::SessionId;
 use crate::protocol::json::{self, DecodeError, Node};
 use crate::runtime::Engine;
 
+/// Bodies in memory at once, all together; more is 503 (L8). At least one of the largest fits.
+pub const BODIES_KIB_MAX: usize = 512 * 1024;
+
 /// What the routes work with.
 pub struct Api {
     pub engine: Engine,
@@ -25,6 +29,8 @@ pub struct Api {
     pub cors: Cors,
     pub rates: Rates,
     pub limits: Arc<Limits>,
+    /// Room for bodies that are being read, in KiB; see [`BODIES_KIB_MAX`].
+    pub bodies: Semaphore,
     /// Event streams that are open.
     pub streams: Arc<AtomicUsize>,
 }
@@ -40,7 +46,11 @@ impl Api {
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        let text = body::read_json(&head.headers, body, self.limits.body_bytes_max).await?;
+        let bytes_max = self.limits.body_bytes_max;
+        let announced = body::announced_len(&head.headers).unwrap_or(bytes_max).min(bytes_max);
+        let kib = u32::try_from(announced.div_ceil(1024)).unwrap_or(u32::MAX);
+        let _room = self.bodies.try_acquire_many(kib).map_err(|_| ApiError::UNAVAILABLE)?;
+        let text = body::read_json(&head.headers, body, bytes_max).await?;
         Ok(json::decode(&text, self.limits.json_depth_max, walk)?)
     }
 

@@ -78,15 +78,19 @@ where
 }
 
 fn check_length(headers: &HeaderMap, bytes_max: usize) -> Result<(), ApiError> {
-    let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
-    let Some(length) = length else {
-        return Ok(());
-    };
-    // A length that no number holds is too large as well; its digits were checked by the parser.
-    match length.parse::<usize>() {
-        Ok(length) if length <= bytes_max => Ok(()),
-        Ok(_) | Err(_) => Err(ApiError::TooLarge { what: "the body", bytes_max }),
+    match announced_len(headers) {
+        Some(length) if length > bytes_max => {
+            Err(ApiError::TooLarge { what: "the body", bytes_max })
+        }
+        Some(_) | None => Ok(()),
     }
+}
+
+/// What `Content-Length` says. A length that no number holds is the largest there is; its digits
+/// were checked by the parser.
+pub fn announced_len(headers: &HeaderMap) -> Option<usize> {
+    let length = headers.get(CONTENT_LENGTH)?.to_str().ok()?;
+    Some(length.parse().unwrap_or(usize::MAX))
 }
 
 fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {

@@ -131,12 +131,6 @@ impl From<ApiError> for Reply {
     }
 }
 
-impl From<auth::Refused> for ApiError {
-    fn from(_: auth::Refused) -> Self {
-        Self::Unauthorized
-    }
-}
-
 impl From<TooMany> for ApiError {
     fn from(refused: TooMany) -> Self {
         Self::TooMany { what: "too many requests", retry_after_secs: refused.retry_after_secs }

@@ -1,8 +1,10 @@
 //! Bytes from outside to typed values: one parser, one depth limit, errors that name the field.
 //!
 //! `simd-json` builds the tape that the readers walk. It refuses a few texts that `serde_json` takes
-//! (integers beyond 64 bits), so where it fails, `serde_json` has the last word and the same walk
-//! runs over its value. A value that the engine does not look into stays the caller's own text.
+//! (integers beyond 64 bits), so where it fails, `serde_json` has the last word and lays out a tape of
+//! its own ([`wide`]). A value that the engine does not look into stays the caller's own text.
+
+mod wide;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -12,6 +14,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use simd_json::StaticNode;
+
+use self::wide::Wide;
 
 /// Deepest nesting taken from a caller (S56). Our own readers stop at `serde_json`'s 128.
 pub const DEPTH_MAX: usize = 64;
@@ -101,65 +105,9 @@ pub fn decode<T>(
     if let Ok(tape) = tape {
         return walk(&Node { source: text, nodes: &tape.0, path: Path::Root });
     }
-    let value: serde_json::Value =
-        serde_json::from_slice(text).map_err(|error| DecodeError::Malformed(error.to_string()))?;
-    let mut nodes = Vec::new();
-    if !push(&value, depth_max, &mut nodes) {
-        return Err(DecodeError::Malformed(format!("nested deeper than {depth_max} levels")));
-    }
-    walk(&Node { source: text, nodes: &nodes, path: Path::Root })
-}
-
-/// Lays `value` out as a tape; false when it is nested deeper than `depth_left`.
-fn push<'v>(
-    value: &'v serde_json::Value,
-    depth_left: usize,
-    nodes: &mut Vec<simd_json::Node<'v>>,
-) -> bool {
-    use serde_json::Value;
-    use simd_json::Node as Tape;
-    let at = nodes.len();
-    match value {
-        Value::Null => nodes.push(Tape::Static(StaticNode::Null)),
-        Value::Bool(value) => nodes.push(Tape::Static(StaticNode::Bool(*value))),
-        Value::Number(number) => nodes.push(Tape::Static(scalar(number))),
-        Value::String(text) => nodes.push(Tape::String(text)),
-        Value::Array(items) => {
-            nodes.push(Tape::Array { len: items.len(), count: 0 });
-            if depth_left == 0 || !items.iter().all(|item| push(item, depth_left - 1, nodes)) {
-                return false;
-            }
-            let count = nodes.len() - at - 1;
-            if let Some(head) = nodes.get_mut(at) {
-                *head = Tape::Array { len: items.len(), count };
-            }
-        }
-        Value::Object(members) => {
-            nodes.push(Tape::Object { len: members.len(), count: 0 });
-            if depth_left == 0 {
-                return false;
-            }
-            for (key, member) in members {
-                nodes.push(Tape::String(key));
-                if !push(member, depth_left - 1, nodes) {
-                    return false;
-                }
-            }
-            let count = nodes.len() - at - 1;
-            if let Some(head) = nodes.get_mut(at) {
-                *head = Tape::Object { len: members.len(), count };
-            }
-        }
-    }
-    true
-}
-
-fn scalar(number: &serde_json::Number) -> StaticNode {
-    match (number.as_u64(), number.as_i64()) {
-        (Some(value), _) => StaticNode::U64(value),
-        (None, Some(value)) => StaticNode::I64(value),
-        (None, None) => StaticNode::F64(number.as_f64().unwrap_or(f64::MAX)),
-    }
+    let wide =
+        Wide::read(text, depth_max).map_err(|error| DecodeError::Malformed(error.to_string()))?;
+    walk(&Node { source: text, nodes: &wide.tape(), path: Path::Root })
 }
 
 /// Where a value stands in its document.

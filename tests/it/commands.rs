@@ -248,3 +248,16 @@ fn an_address_that_is_taken_is_told() {
     let told = format!("turnd: cannot listen on {}: ", server.address);
     assert!(exit.stderr.lines().last().unwrap().starts_with(&told), "{exit:?}");
 }
+
+#[test]
+fn run_prints_all_of_an_answer_to_a_reader_that_is_slow() {
+    let place = Place::new();
+    let program = place.command(&["run", "/long 20000"]);
+    let program = [program.get_program()].into_iter().chain(program.get_args());
+    let line: Vec<String> = program.map(|word| format!("'{}'", word.to_string_lossy())).collect();
+    let slow = format!("{} 2>/dev/null | (sleep 1; wc -w)", line.join(" "));
+    let mut shell = std::process::Command::new("sh");
+    shell.current_dir(place.data().parent().unwrap()).args(["-c", &slow]);
+    let words = String::from_utf8(shell.output().unwrap().stdout).unwrap();
+    assert_eq!(words.trim(), "20000");
+}

@@ -416,3 +416,26 @@ fn sessions_do_not_wait_for_each_other() {
     let frames = ann.watch_turn("slow", "t1");
     assert_eq!(frames.last().unwrap().payload()["data"], "at last");
 }
+
+#[test]
+fn many_large_turns_that_owe_nothing_do_not_stick() {
+    let provider = Provider::start();
+    let server = Place::with_manifest(&provider.manifest()).serve_once();
+    let ann = server.client("ann");
+    ann.say("s1", "t0", "hold on");
+    let call = provider.call();
+    // All together they are larger than one append may be.
+    let large = "x".repeat(1_000_000);
+    for number in 1..=20 {
+        let mut body = queued(message("s1", &format!("t{number}"), &large));
+        body["input"]["message"]["role"] = "assistant".into();
+        ann.input(&body).expect(202);
+    }
+    call.answer("done");
+    let frames = ann.watch_turn("s1", "t20");
+    assert_eq!(frames.last().unwrap().event, "turn.completed");
+    assert_eq!(ann.conversation("s1").len(), 22, "each is recorded");
+    ann.say("s1", "t21", "and now?");
+    provider.call().answer("all is well");
+    ann.watch_turn("s1", "t21");
+}

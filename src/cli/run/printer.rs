@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::Deserialize;
 
-use crate::ids::{MessageId, SessionId};
+use crate::ids::{MessageId, Seq, SessionId};
 use crate::protocol::content::Content;
 use crate::protocol::event::{Event, Payload};
 use crate::protocol::message::{Message, Role};
@@ -18,8 +18,10 @@ pub(super) enum Outcome {
 
 pub(super) struct Printer {
     json: bool,
-    /// The reply whose text is on the current line.
-    printing: Option<MessageId>,
+    /// The reply whose text is on the current line, and how many bytes of it.
+    printing: Option<(MessageId, usize)>,
+    /// The last event that was printed.
+    seq: Seq,
     outcome: Outcome,
 }
 
@@ -28,11 +30,18 @@ pub(super) struct Printer {
 struct Delta {
     call_id: MessageId,
     text: Option<String>,
+    #[serde(default)]
+    snapshot: bool,
 }
 
 impl Printer {
     pub(super) fn new(json: bool) -> Self {
-        Self { json, printing: None, outcome: Outcome::Failed }
+        Self { json, printing: None, seq: Seq::default(), outcome: Outcome::Failed }
+    }
+
+    /// Where to go on after a break.
+    pub(super) fn seq(&self) -> Seq {
+        self.seq
     }
 
     /// Prints whole frames of the event stream.
@@ -62,12 +71,12 @@ impl Printer {
         if self.json {
             return writeln!(io::stdout(), "{data}");
         }
-        let Ok(Delta { call_id, text: Some(text) }) = serde_json::from_str(data) else {
+        let Ok(Delta { call_id, text: Some(text), snapshot }) = serde_json::from_str(data) else {
             return Ok(());
         };
-        self.break_line_unless(&call_id)?;
-        self.printing = Some(call_id);
-        write!(io::stdout(), "{text}")
+        let printed = self.printed(&call_id)?;
+        let piece = if snapshot { text.get(printed..).unwrap_or_default() } else { &text };
+        self.write(call_id, printed, piece)
     }
 
     fn event(&mut self, data: &str) -> io::Result<()> {
@@ -75,6 +84,7 @@ impl Printer {
             writeln!(io::stdout(), "{data}")?;
         }
         let event = Event::decode(data.as_bytes()).map_err(io::Error::other)?;
+        self.seq = event.seq;
         match event.payload {
             Payload::MessageNew(new) if new.message.role == Role::Assistant && !self.json => {
                 self.reply(&new.message)
@@ -110,23 +120,30 @@ impl Printer {
         }
     }
 
-    /// A reply that was not streamed is printed whole; one that was only wants its line ended.
+    /// What of a reply was not streamed is printed; then its line ends.
     fn reply(&mut self, message: &Message) -> io::Result<()> {
-        if let Some(id) = &message.id
-            && self.printing.as_ref() != Some(id)
-        {
-            self.break_line_unless(id)?;
+        if let Some(id) = &message.id {
             let text = message.content.as_ref().map(Content::text).unwrap_or_default();
-            if !text.is_empty() {
-                write!(io::stdout(), "{text}")?;
-                self.printing = Some(id.clone());
-            }
+            let printed = self.printed(id)?;
+            self.write(id.clone(), printed, text.get(printed..).unwrap_or_default())?;
         }
         self.break_line()
     }
 
-    fn break_line_unless(&mut self, id: &MessageId) -> io::Result<()> {
-        if self.printing.as_ref() == Some(id) { Ok(()) } else { self.break_line() }
+    /// How many bytes of a reply are printed; another reply's line ends first.
+    fn printed(&mut self, id: &MessageId) -> io::Result<usize> {
+        match &self.printing {
+            Some((printing, bytes)) if printing == id => Ok(*bytes),
+            Some(_) | None => self.break_line().map(|()| 0),
+        }
+    }
+
+    fn write(&mut self, id: MessageId, printed: usize, piece: &str) -> io::Result<()> {
+        if !piece.is_empty() {
+            write!(io::stdout(), "{piece}")?;
+            self.printing = Some((id, printed + piece.len()));
+        }
+        Ok(())
     }
 
     fn break_line(&mut self) -> io::Result<()> {

@@ -30,7 +30,7 @@ pub(super) fn read(mut section: Section<'_, '_>) -> Limits {
     );
     section.number("streams_max", 1..=1_000_000, &mut limits.streams_max);
     section.number("queued_turns_max", 1..=10_000, &mut limits.queued_turns_max);
-    section.number("event_bytes_max", 16 * KIB..=64 * MIB, &mut limits.event_bytes_max);
+    section.number("event_bytes_max", 16 * KIB..=2 * MIB, &mut limits.event_bytes_max);
     section.number("inputs_per_second", 0..=1_000_000, &mut limits.inputs_per_second);
     section.number("mints_per_second", 0..=1_000_000, &mut limits.mints_per_second);
     section.number("reads_per_second", 0..=1_000_000, &mut limits.reads_per_second);

@@ -29,7 +29,9 @@ pub fn check<B>(request: &Request<B>, sent: &SentHead) -> Result<(), ApiError> {
     if hosts > 1 || (hosts == 0 && request.version() >= Version::HTTP_11) {
         return Err(ApiError::bad_request("a request must have exactly one `Host`"));
     }
-    if headers.contains_key(UPGRADE) {
+    // Clients that would rather speak HTTP/2 ask so with their first request and go on without.
+    let other = |protocol: &HeaderValue| !protocol.as_bytes().eq_ignore_ascii_case(b"h2c");
+    if headers.get_all(UPGRADE).iter().any(other) {
         return Err(ApiError::bad_request("this connection cannot be upgraded"));
     }
     check_framing(headers.get_all(TRANSFER_ENCODING).iter(), sent)

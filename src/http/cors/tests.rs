@@ -1,3 +1,5 @@
+use http::header::ACCESS_CONTROL_REQUEST_METHOD;
+
 use super::*;
 
 const METHODS: &str = "GET, OPTIONS";
@@ -105,12 +107,4 @@ fn an_origin_is_a_scheme_and_a_host() {
         panic!("a list was given");
     };
     assert_eq!(origins, ["https://app.example.com"], "browsers send lower case");
-}
-
-#[test]
-fn a_preflight_is_told_from_a_plain_options_request() {
-    let page = from_page("https://a");
-    assert!(is_preflight(&Method::OPTIONS, &page));
-    assert!(!is_preflight(&Method::POST, &page));
-    assert!(!is_preflight(&Method::OPTIONS, &HeaderMap::new()));
 }

@@ -41,7 +41,9 @@ impl Batch {
     ) {
         let answer = match decided {
             Ok(Step { events, effects, reply }) => {
-                events.into_iter().for_each(|event| self.write(session_id, event));
+                for event in events {
+                    self.write(session_id, event);
+                }
                 self.effects.extend(effects);
                 Ok(reply)
             }
