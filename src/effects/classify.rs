@@ -115,6 +115,12 @@ pub fn too_many_calls(calls_max: usize) -> CallFailure {
     failure(ErrorCode::ProviderError, false, message)
 }
 
+/// Not retried, as [`flooded`].
+pub fn name_too_long(bytes_max: usize) -> CallFailure {
+    let message = format!("the model's answer names a tool in more than {bytes_max} bytes");
+    failure(ErrorCode::ProviderError, false, message)
+}
+
 pub fn refused() -> CallFailure {
     failure(ErrorCode::Refused, false, "the model refused to answer")
 }

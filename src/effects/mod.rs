@@ -49,7 +49,8 @@ pub struct Executors {
 /// is not here: the session's timer keeps it.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// The JSON of one answer; it becomes part of one event (S56).
+    /// The JSON of one answer, which becomes part of one event (S56), and all that is shown of it:
+    /// text, reasoning and tool calls.
     pub answer_bytes_max: usize,
     pub connect_max: Duration,
     /// From the request to the head of an answer that streams.

@@ -310,10 +310,7 @@ impl Transcript {
     fn open(&mut self, at: u64, block: Block, reply: &mut Reply<'_>) -> Result<(), CallFailure> {
         match block.kind.as_deref().unwrap_or_default() {
             "text" => reply.text(&block.text.unwrap_or_default()),
-            "thinking" => {
-                reply.reasoning(&block.thinking.unwrap_or_default());
-                Ok(())
-            }
+            "thinking" => reply.reasoning(&block.thinking.unwrap_or_default()),
             "tool_use" => {
                 let index = reply.open_call(&block.name.unwrap_or_default())?;
                 self.calls.insert(at, StreamedCall { index, input: block.input });
@@ -332,10 +329,7 @@ impl Transcript {
     ) -> Result<(), CallFailure> {
         match change.kind.as_deref().unwrap_or_default() {
             "text_delta" => reply.text(change.text.as_deref().unwrap_or_default()),
-            "thinking_delta" => {
-                reply.reasoning(change.thinking.as_deref().unwrap_or_default());
-                Ok(())
-            }
+            "thinking_delta" => reply.reasoning(change.thinking.as_deref().unwrap_or_default()),
             "input_json_delta" => {
                 let piece = change.partial_json.as_deref().unwrap_or_default();
                 match self.calls.get_mut(&at) {

@@ -62,7 +62,7 @@ pub async fn answer(
         }
         Script::Think { reasoning, text } => {
             for piece in pieces(&reasoning) {
-                reply.reasoning(piece);
+                reply.reasoning(piece)?;
                 tokio::task::yield_now().await;
             }
             let reasoning_words = words(&reasoning);

@@ -320,7 +320,7 @@ impl Transcript {
         // Servers that send both send the same text twice.
         let named = [&piece.reasoning, &piece.reasoning_content];
         if let Some(reasoning) = named.into_iter().flatten().find(|text| !text.is_empty()) {
-            reply.reasoning(reasoning);
+            reply.reasoning(reasoning)?;
         }
         if let Some(content) = &piece.content {
             reply.text(&spoken(content))?;
