@@ -44,7 +44,7 @@ pub async fn answer(
     if let Some(key) = credential(llm, "")? {
         request = request.header(HeaderName::from_static("x-api-key"), key);
     }
-    let answer = exchange::send(request, call.stream, line.bounds).await?;
+    let answer = exchange::send(request, call, line.bounds).await?;
     receive(answer, Transcript::default(), reply).await
 }
 

@@ -41,7 +41,7 @@ pub async fn answer(
     if let Some(key) = credential(llm, "Bearer ")? {
         request = request.header(AUTHORIZATION, key);
     }
-    let answer = exchange::send(request, call.stream, line.bounds).await?;
+    let answer = exchange::send(request, call, line.bounds).await?;
     receive(answer, Transcript::default(), reply).await
 }
 
