@@ -22,6 +22,8 @@ const VERSION: &str = "2023-06-01";
 const MAX_TOKENS: u32 = 8192;
 /// A conversation has to begin with the user.
 const OPENING: &str = "(The conversation begins.)";
+/// It has to end with the user too: some models refuse to go on with a reply.
+const CONTINUATION: &str = "(The conversation goes on.)";
 
 pub async fn answer(
     line: Line<'_>,
@@ -116,6 +118,14 @@ fn conversation<'a>(system: Option<&str>, call: &'a ModelCall) -> (String, Vec<O
             }
         };
         push(&mut messages, role, blocks);
+    }
+    let missing = match messages.last() {
+        None => Some(OPENING),
+        Some(last) if last.role == "assistant" => Some(CONTINUATION),
+        Some(_) => None,
+    };
+    if let Some(text) = missing {
+        push(&mut messages, "user", vec![OutgoingBlock::Text { text: Cow::Borrowed(text) }]);
     }
     prompts.retain(|text| !text.trim().is_empty());
     (prompts.join("\n\n"), messages)
