@@ -12,8 +12,8 @@ use reqwest::header::{DATE, HeaderMap, HeaderName, RETRY_AFTER};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::egress::{Refusal, chain};
-use crate::protocol::error::{ErrorCode, ErrorInfo};
+use super::egress::Refusal;
+use crate::protocol::error::{ErrorCode, ErrorInfo, chain};
 use crate::protocol::json::Json;
 use crate::session::CallFailure;
 
