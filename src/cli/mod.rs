@@ -6,7 +6,6 @@ pub mod check;
 pub mod run;
 pub mod serve;
 
-use std::error::Error;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,6 +13,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::config::{ConfigError, Flags};
+use crate::protocol::error::chain;
 use crate::server::ServerError;
 use crate::telemetry;
 
@@ -106,16 +106,4 @@ fn complain(error: &StartError) {
         return;
     }
     writeln!(stderr, "turnd: {}", chain(error)).ok();
-}
-
-/// An error and its causes in one line.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }

@@ -12,8 +12,8 @@ use reqwest::header::{DATE, HeaderMap, HeaderName, RETRY_AFTER};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::egress::{Refusal, chain};
-use crate::protocol::error::{ErrorCode, ErrorInfo};
+use super::egress::Refusal;
+use crate::protocol::error::{ErrorCode, ErrorInfo, chain};
 use crate::protocol::json::Json;
 use crate::session::CallFailure;
 
@@ -112,6 +112,12 @@ pub fn answer_too_large(bytes_max: usize) -> CallFailure {
 /// Not retried, as [`flooded`].
 pub fn too_many_calls(calls_max: usize) -> CallFailure {
     let message = format!("the model's answer holds more than {calls_max} tool calls");
+    failure(ErrorCode::ProviderError, false, message)
+}
+
+/// Not retried, as [`flooded`].
+pub fn name_too_long(bytes_max: usize) -> CallFailure {
+    let message = format!("the model's answer names a tool in more than {bytes_max} bytes");
     failure(ErrorCode::ProviderError, false, message)
 }
 

@@ -12,6 +12,8 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Url};
 
+use crate::protocol::error::chain;
+
 const USER_AGENT: &str = concat!("turnd/", env!("CARGO_PKG_VERSION"));
 
 /// Why an address is never called.
@@ -172,18 +174,6 @@ fn allowed(found: Vec<SocketAddr>) -> Result<Addrs, Refusal> {
         Some(why) if allowed.is_empty() => Err(why),
         Some(_) | None => Ok(Box::new(allowed.into_iter())),
     }
-}
-
-/// The error with its causes, for the log.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 #[cfg(test)]

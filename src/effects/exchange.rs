@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::llm::stream::{Decoder, Event, STREAM_BYTES_MAX};
 use super::{Bounds, classify};
-use crate::session::CallFailure;
+use crate::session::{CallFailure, ModelCall};
 
 /// What is read of an error's body: enough for its type.
 const ERROR_BODY_BYTES_MAX: usize = 64 * 1024;
@@ -25,38 +25,34 @@ pub enum Answer {
 
 pub struct Events {
     response: Response,
-    idle: Duration,
+    idle: Option<Duration>,
     decoder: Option<Decoder>,
     ready: VecDeque<Event>,
 }
 
-/// Sends `request`. Whether events come back is the provider's choice, not `streamed`: some servers
-/// answer in one piece whatever they are asked.
+/// Sends the `request` of a call. Whether events come back is the provider's choice, not the call's:
+/// some servers answer in one piece whatever they are asked.
 pub async fn send(
     request: RequestBuilder,
-    streamed: bool,
+    call: &ModelCall,
     bounds: &Bounds,
 ) -> Result<Answer, CallFailure> {
-    let head_max = if streamed { bounds.streamed_head_max } else { bounds.whole_head_max };
-    let response = match timeout(head_max, request.send()).await {
-        Ok(sent) => sent.map_err(|error| classify::transport(&error))?,
-        Err(_) => return Err(classify::timed_out("start to answer")),
+    let response = match at_most(bounds.head_max(call), request.send()).await {
+        Some(sent) => sent.map_err(|error| classify::transport(&error))?,
+        None => return Err(classify::timed_out("start to answer")),
     };
+    let idle = bounds.idle_max(call);
     if !response.status().is_success() {
         return Err(refusal(response, bounds).await);
     }
     let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let kind = kind.unwrap_or_default().to_ascii_lowercase();
-    if kind.contains("event-stream") || (streamed && !kind.contains("json")) {
-        let events = Events {
-            response,
-            idle: bounds.idle_max,
-            decoder: Some(Decoder::default()),
-            ready: VecDeque::new(),
-        };
+    if kind.contains("event-stream") || (call.stream && !kind.contains("json")) {
+        let events =
+            Events { response, idle, decoder: Some(Decoder::default()), ready: VecDeque::new() };
         return Ok(Answer::Events(Box::new(events)));
     }
-    whole(response, STREAM_BYTES_MAX, bounds.idle_max).await.map(Answer::Whole)
+    whole(response, STREAM_BYTES_MAX, idle).await.map(Answer::Whole)
 }
 
 impl Events {
@@ -82,19 +78,16 @@ impl Events {
 async fn refusal(response: Response, bounds: &Bounds) -> CallFailure {
     let status = response.status();
     let headers = response.headers().clone();
-    let body = whole(response, ERROR_BODY_BYTES_MAX, bounds.idle_max);
-    let body = within(ERROR_BODY_WAIT.min(bounds.idle_max), body).await.unwrap_or_default();
+    let wait = Some(ERROR_BODY_WAIT.min(bounds.idle_max));
+    let body = at_most(wait, whole(response, ERROR_BODY_BYTES_MAX, None)).await;
+    let body = body.and_then(Result::ok).unwrap_or_default();
     classify::status(status, &headers, &body)
-}
-
-async fn within<T, E>(wait: Duration, work: impl Future<Output = Result<T, E>>) -> Option<T> {
-    timeout(wait, work).await.ok()?.ok()
 }
 
 async fn whole(
     mut response: Response,
     bytes_max: usize,
-    idle: Duration,
+    idle: Option<Duration>,
 ) -> Result<Vec<u8>, CallFailure> {
     let mut body = Vec::new();
     while let Some(bytes) = chunk(&mut response, idle).await? {
@@ -108,10 +101,18 @@ async fn whole(
 
 async fn chunk(
     response: &mut Response,
-    idle: Duration,
+    idle: Option<Duration>,
 ) -> Result<Option<bytes::Bytes>, CallFailure> {
-    match timeout(idle, response.chunk()).await {
-        Ok(read) => read.map_err(|error| classify::transport(&error)),
-        Err(_) => Err(classify::timed_out("go on with its answer")),
+    match at_most(idle, response.chunk()).await {
+        Some(read) => read.map_err(|error| classify::transport(&error)),
+        None => Err(classify::timed_out("go on with its answer")),
+    }
+}
+
+/// The outcome of `work`, or `None` after `wait`; without a `wait` it may take forever.
+async fn at_most<T>(wait: Option<Duration>, work: impl Future<Output = T>) -> Option<T> {
+    match wait {
+        Some(wait) => timeout(wait, work).await.ok(),
+        None => Some(work.await),
     }
 }

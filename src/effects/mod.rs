@@ -49,14 +49,16 @@ pub struct Executors {
 /// is not here: the session's timer keeps it.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// The JSON of one answer; it becomes part of one event (S56).
+    /// The JSON of one answer, which becomes part of one event (S56), and all that is shown of it:
+    /// text, reasoning and tool calls.
     pub answer_bytes_max: usize,
     pub connect_max: Duration,
-    /// From the request to the head of an answer that streams.
+    /// From the request to the head of an answer that streams; longer for a call with a long
+    /// deadline.
     pub streamed_head_max: Duration,
     /// The same for an answer in one piece, whose head comes when all of it is written.
     pub whole_head_max: Duration,
-    /// Between two pieces of an answer.
+    /// Between two pieces of an answer; longer for a call with a long deadline.
     pub idle_max: Duration,
 }
 
@@ -71,6 +73,22 @@ impl Bounds {
             idle_max: Duration::from_mins(1),
         }
     }
+
+    /// From the request to the head of the answer to `call`; none waits forever.
+    fn head_max(&self, call: &ModelCall) -> Option<Duration> {
+        if call.stream { patience(self.streamed_head_max, call) } else { Some(self.whole_head_max) }
+    }
+
+    /// Between two pieces of the answer to `call`; none waits forever.
+    fn idle_max(&self, call: &ModelCall) -> Option<Duration> {
+        patience(self.idle_max, call)
+    }
+}
+
+/// A bound as far as the deadline of `call` does not ask for more: who allows an attempt half an
+/// hour has a model that is silent for minutes. A third still ends a dead connection early.
+fn patience(bound: Duration, call: &ModelCall) -> Option<Duration> {
+    call.timeout.map(|timeout| bound.max(timeout / 3))
 }
 
 impl Executors {

@@ -42,11 +42,17 @@ async fn attempt(
     llm: &Llm,
     stream: bool,
 ) -> (Result<LlmResponse, CallFailure>, Shown) {
-    let mut call = call(vec![user("hi")]);
-    call.stream = stream;
+    perform(bounds, llm, &ModelCall { stream, ..call(vec![user("hi")]) }).await
+}
+
+async fn perform(
+    bounds: Bounds,
+    llm: &Llm,
+    call: &ModelCall,
+) -> (Result<LlmResponse, CallFailure>, Shown) {
     let mut shown = Shown::default();
     let mut deltas = |delta: Delta<'_>| shown.add(delta);
-    let result = Executors::new(bounds).call_model(llm, Some("be kind"), &call, &mut deltas).await;
+    let result = Executors::new(bounds).call_model(llm, Some("be kind"), call, &mut deltas).await;
     (result, shown)
 }
 
@@ -145,6 +151,39 @@ async fn a_provider_that_stops_in_the_middle_runs_into_the_deadline() {
     let provider = Provider::start(part, Ending::Hang).await;
     let (result, _) = attempt(bounds, &llm(LlmKind::OpenAi, &provider.url), false).await;
     assert_eq!(code(&result.unwrap_err()), (ErrorCode::DeadlineExceeded, true));
+}
+
+#[test]
+fn the_waits_of_a_call_grow_with_its_deadline() {
+    let bounds = bounds();
+    let waits = |timeout: Option<u64>, stream| {
+        let timeout = timeout.map(Duration::from_secs);
+        let call = ModelCall { stream, timeout, ..call(vec![]) };
+        let secs = |wait: Option<Duration>| wait.map(|wait| wait.as_secs());
+        (secs(bounds.head_max(&call)), secs(bounds.idle_max(&call)))
+    };
+    assert_eq!(waits(Some(1), true), (Some(60), Some(60)));
+    assert_eq!(waits(Some(180), true), (Some(60), Some(60)));
+    assert_eq!(waits(Some(1800), true), (Some(600), Some(600)));
+    assert_eq!(waits(Some(1800), false), (Some(600), Some(600)));
+    assert_eq!(waits(None, true), (None, None));
+    assert_eq!(waits(None, false), (Some(600), None));
+}
+
+#[tokio::test]
+async fn a_call_with_a_long_deadline_outwaits_the_bounds() {
+    let bounds = Bounds { streamed_head_max: soon(), idle_max: soon(), ..bounds() };
+    let started = head(200, "text/event-stream") + &sse(&[OPENAI_TEXT]);
+    for timeout in [Some(Duration::from_mins(10)), None] {
+        for answer in ["", started.as_str()] {
+            let provider = Provider::start(answer, Ending::Hang).await;
+            let block = llm(LlmKind::OpenAi, &provider.url);
+            let call = ModelCall { timeout, ..call(vec![user("hi")]) };
+            let attempt = perform(bounds, &block, &call);
+            let ended = tokio::time::timeout(soon() * 6, attempt).await;
+            assert!(ended.is_err(), "{timeout:?} {answer}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -21,6 +21,7 @@ use super::connection::{self, Patience, Peer, address_group, stopping};
 use super::error::ApiError;
 use super::reply::{Reply, ReplyBody};
 use crate::control::limits::Limits;
+use crate::protocol::error::chain;
 
 const BACKLOG: i32 = 1024;
 /// Without a bound the kernel keeps megabytes for each reader that has stopped reading.
@@ -129,13 +130,6 @@ fn configure(socket: &TcpStream) -> io::Result<()> {
 fn report(ended: Result<(), JoinError>) {
     if ended.is_err_and(|error| error.is_panic()) {
         tracing::error!("a request panicked; its connection was closed");
-    }
-}
-
-fn chain(error: &hyper::Error) -> String {
-    match std::error::Error::source(error) {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
     }
 }
 

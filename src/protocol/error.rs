@@ -1,4 +1,4 @@
-//! Failures as the log and the streams carry them.
+//! Failures as the log and the streams carry them, and as people read them.
 
 use serde::{Deserialize, Serialize};
 
@@ -51,3 +51,18 @@ impl ErrorInfo {
         Self { message: message.into(), code, detail: None }
     }
 }
+
+/// An error and its causes in one line, for a log or a terminal.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! Work that a session owes to the outside once its events are durable.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::ids::{CallId, LlmId, MessageId};
 use crate::protocol::message::Message;
@@ -25,6 +26,9 @@ pub struct ModelCall {
     pub llm: LlmId,
     pub model: String,
     pub stream: bool,
+    /// How long the attempt may take; none is forever. The session's timer ends it, an executor only
+    /// takes its patience from it.
+    pub timeout: Option<Duration>,
     /// The conversation from its root to the head that the call prompts from.
     pub messages: Vec<Arc<Message>>,
 }

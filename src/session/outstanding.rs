@@ -4,6 +4,7 @@ use super::call::{Call, Phase};
 use super::effect::{Effect, ModelCall};
 use super::state::Session;
 use crate::ids::CallId;
+use crate::protocol::agent::Seconds;
 use crate::time::Timestamp;
 
 impl Session {
@@ -45,6 +46,7 @@ impl Session {
             llm: call.request.llm.clone(),
             model: call.request.model.clone(),
             stream: call.request.stream,
+            timeout: call.request.retry.timeout_secs.map(Seconds::duration),
             messages: self.tree.path_to(&call.request.head_id),
         })
     }

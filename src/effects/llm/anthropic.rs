@@ -22,6 +22,8 @@ const VERSION: &str = "2023-06-01";
 const MAX_TOKENS: u32 = 8192;
 /// A conversation has to begin with the user.
 const OPENING: &str = "(The conversation begins.)";
+/// It has to end with the user too: some models refuse to go on with a reply.
+const CONTINUATION: &str = "(The conversation goes on.)";
 
 pub async fn answer(
     line: Line<'_>,
@@ -44,7 +46,7 @@ pub async fn answer(
     if let Some(key) = credential(llm, "")? {
         request = request.header(HeaderName::from_static("x-api-key"), key);
     }
-    let answer = exchange::send(request, call.stream, line.bounds).await?;
+    let answer = exchange::send(request, call, line.bounds).await?;
     receive(answer, Transcript::default(), reply).await
 }
 
@@ -116,6 +118,14 @@ fn conversation<'a>(system: Option<&str>, call: &'a ModelCall) -> (String, Vec<O
             }
         };
         push(&mut messages, role, blocks);
+    }
+    let missing = match messages.last() {
+        None => Some(OPENING),
+        Some(last) if last.role == "assistant" => Some(CONTINUATION),
+        Some(_) => None,
+    };
+    if let Some(text) = missing {
+        push(&mut messages, "user", vec![OutgoingBlock::Text { text: Cow::Borrowed(text) }]);
     }
     prompts.retain(|text| !text.trim().is_empty());
     (prompts.join("\n\n"), messages)
@@ -310,10 +320,7 @@ impl Transcript {
     fn open(&mut self, at: u64, block: Block, reply: &mut Reply<'_>) -> Result<(), CallFailure> {
         match block.kind.as_deref().unwrap_or_default() {
             "text" => reply.text(&block.text.unwrap_or_default()),
-            "thinking" => {
-                reply.reasoning(&block.thinking.unwrap_or_default());
-                Ok(())
-            }
+            "thinking" => reply.reasoning(&block.thinking.unwrap_or_default()),
             "tool_use" => {
                 let index = reply.open_call(&block.name.unwrap_or_default())?;
                 self.calls.insert(at, StreamedCall { index, input: block.input });
@@ -332,10 +339,7 @@ impl Transcript {
     ) -> Result<(), CallFailure> {
         match change.kind.as_deref().unwrap_or_default() {
             "text_delta" => reply.text(change.text.as_deref().unwrap_or_default()),
-            "thinking_delta" => {
-                reply.reasoning(change.thinking.as_deref().unwrap_or_default());
-                Ok(())
-            }
+            "thinking_delta" => reply.reasoning(change.thinking.as_deref().unwrap_or_default()),
             "input_json_delta" => {
                 let piece = change.partial_json.as_deref().unwrap_or_default();
                 match self.calls.get_mut(&at) {

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use rust_decimal::Decimal;
 
+use super::history::text_of;
 use super::reply::{Reply, Summary};
 use crate::effects::classify;
-use crate::protocol::content::Content;
 use crate::protocol::error::ErrorCode;
 use crate::protocol::json::Json;
 use crate::protocol::llm::{LlmResponse, Usage};
@@ -62,7 +62,7 @@ pub async fn answer(
         }
         Script::Think { reasoning, text } => {
             for piece in pieces(&reasoning) {
-                reply.reasoning(piece);
+                reply.reasoning(piece)?;
                 tokio::task::yield_now().await;
             }
             let reasoning_words = words(&reasoning);
@@ -230,10 +230,6 @@ fn tool_name<'c>(call: &'c ModelCall, result: &'c Message) -> &'c str {
         .next()
         .or(result.name.as_deref())
         .unwrap_or("tool")
-}
-
-fn text_of(message: &Message) -> String {
-    message.content.as_ref().map(Content::text).unwrap_or_default()
 }
 
 fn words(text: &str) -> u64 {

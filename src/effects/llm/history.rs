@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use crate::ids::CallId;
+use crate::protocol::content::Content;
 use crate::protocol::message::{Message, Role, ToolCall};
 
 /// Longest name of a tool or a speaker that every provider takes.
@@ -66,6 +67,11 @@ pub fn steps(messages: &[Arc<Message>]) -> Vec<Step<'_>> {
     steps
 }
 
+/// All text of a message; empty if it only makes calls.
+pub fn text_of(message: &Message) -> String {
+    message.content.as_ref().map(Content::text).unwrap_or_default()
+}
+
 impl<'m> Invocation<'m> {
     fn of(call: &'m ToolCall) -> Self {
         Self {
@@ -113,10 +119,6 @@ fn plain(name: &str) -> Cow<'_, str> {
     };
     let name: String = name.chars().take(NAME_BYTES_MAX).map(allowed).collect();
     Cow::Owned(if name.is_empty() { "_".to_owned() } else { name })
-}
-
-fn text_of(message: &Message) -> String {
-    message.content.as_ref().map(crate::protocol::content::Content::text).unwrap_or_default()
 }
 
 #[cfg(test)]

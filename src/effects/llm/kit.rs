@@ -1,6 +1,7 @@
 //! For tests: calls, what their deltas add up to, and transcripts played without a connection.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::reply::Reply;
 use super::{Dialect, Progress, close, stream};
@@ -20,6 +21,8 @@ pub fn call(messages: Vec<Message>) -> ModelCall {
         llm: LlmId::parse("l1").unwrap(),
         model: "some-model".to_owned(),
         stream: true,
+        // So short that the bounds of a test count.
+        timeout: Some(Duration::from_millis(30)),
         messages: messages.into_iter().map(Arc::new).collect(),
     }
 }

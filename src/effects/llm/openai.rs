@@ -41,7 +41,7 @@ pub async fn answer(
     if let Some(key) = credential(llm, "Bearer ")? {
         request = request.header(AUTHORIZATION, key);
     }
-    let answer = exchange::send(request, call.stream, line.bounds).await?;
+    let answer = exchange::send(request, call, line.bounds).await?;
     receive(answer, Transcript::default(), reply).await
 }
 
@@ -320,7 +320,7 @@ impl Transcript {
         // Servers that send both send the same text twice.
         let named = [&piece.reasoning, &piece.reasoning_content];
         if let Some(reasoning) = named.into_iter().flatten().find(|text| !text.is_empty()) {
-            reply.reasoning(reasoning);
+            reply.reasoning(reasoning)?;
         }
         if let Some(content) = &piece.content {
             reply.text(&spoken(content))?;

@@ -11,6 +11,8 @@ use crate::session::{CallFailure, ModelCall};
 
 /// Most tool calls in one answer: each becomes events and work of its own.
 pub const CALLS_MAX: usize = 128;
+/// Longest name of a tool. No provider takes one near it, and each is repeated in deltas and events.
+const NAME_BYTES_MAX: usize = 1024;
 /// What a tool call takes of an answer's JSON beside its name and arguments.
 const CALL_OVERHEAD_BYTES: usize = 96;
 
@@ -61,11 +63,14 @@ impl<'a> Reply<'a> {
         Ok(())
     }
 
-    /// Reasoning is shown and never recorded.
-    pub fn reasoning(&mut self, piece: &str) {
-        if !piece.is_empty() {
-            (self.deltas)(Delta::Reasoning(piece));
+    /// Reasoning is shown and never recorded. It counts, or an answer of nothing else had no end.
+    pub fn reasoning(&mut self, piece: &str) -> Result<(), CallFailure> {
+        if piece.is_empty() {
+            return Ok(());
         }
+        self.grow(piece.len())?;
+        (self.deltas)(Delta::Reasoning(piece));
+        Ok(())
     }
 
     /// Opens the next tool call and returns its index. The name may come later.
@@ -74,6 +79,7 @@ impl<'a> Reply<'a> {
         if index == CALLS_MAX {
             return Err(classify::too_many_calls(CALLS_MAX));
         }
+        check_name(name)?;
         self.grow(name.len() + CALL_OVERHEAD_BYTES)?;
         let id = tool_call_id(self.message, index);
         let shown = (!name.is_empty()).then_some(name);
@@ -91,6 +97,7 @@ impl<'a> Reply<'a> {
         if name.is_empty() {
             return Ok(());
         }
+        check_name(name)?;
         self.grow(name.len())?;
         if let Some(call) = self.calls.get_mut(index)
             && call.function.name.is_empty()
@@ -163,3 +170,13 @@ impl<'a> Reply<'a> {
         Ok(())
     }
 }
+
+fn check_name(name: &str) -> Result<(), CallFailure> {
+    if name.len() > NAME_BYTES_MAX {
+        return Err(classify::name_too_long(NAME_BYTES_MAX));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,7 @@ use std::time::Duration;
 pub(crate) use news::News;
 
 use crate::ids::{AgentId, CallId, MessageId, OwnerId, TurnId};
-use crate::protocol::agent::{AgentConfig, RetryPolicy};
+use crate::protocol::agent::{AgentConfig, RetryPolicy, Seconds};
 use crate::protocol::content::Content;
 use crate::protocol::event::Payload;
 use crate::protocol::input::Input;
@@ -409,6 +409,7 @@ impl Model {
         assert_eq!((session.outstanding(), session.wake_at()), (owed, timer));
         let work = session.model_call(&running.call).expect("an open call");
         assert_eq!((work.attempt, work.stream), (attempt, running.stream));
+        assert_eq!(work.timeout, running.policy.timeout_secs.map(Seconds::duration));
         assert_eq!(work.reply_id, running.reply_id());
         let prompt = work.messages.iter().map(|message| &**message);
         assert!(prompt.eq(&self.said[..running.prompt]));

@@ -1,5 +1,7 @@
 //! Views and the work that is handed to executors.
 
+use std::time::Duration;
+
 use super::kit::*;
 use crate::ids::Seq;
 use crate::protocol::message::Role;
@@ -60,13 +62,16 @@ fn a_turn_is_remembered_with_where_it_stands_in_the_log() {
 fn an_executor_is_given_the_conversation_up_to_the_head_of_its_call() {
     let mut conversation = Conversation::with_a_completed_turn();
     conversation.agent.model = "demo-2".to_owned();
+    conversation.agent.retry = retry(Some(240), 4, 2, 30);
     conversation.accepts(ask("more").streaming(false));
     let (id, attempt) = conversation.open();
     conversation.agent.model = "demo-3".to_owned();
+    conversation.agent.retry = retry(None, 4, 2, 30);
     let work = conversation.session.model_call(&id).unwrap();
     assert_eq!((&work.id, work.attempt), (&id, attempt));
     assert_eq!((work.llm.as_str(), work.model.as_str()), ("demo", "demo-2"));
     assert!(!work.stream);
+    assert_eq!(work.timeout, Some(Duration::from_mins(4)));
     let roles: Vec<Role> = work.messages.iter().map(|message| message.role).collect();
     assert_eq!(roles, [Role::User, Role::Assistant, Role::User]);
 }

@@ -217,3 +217,25 @@ fn blank_texts_are_left_out_and_the_user_begins() {
     ]);
     assert_eq!(sent["messages"], expected);
 }
+
+#[test]
+fn the_user_has_the_last_word() {
+    let begins = json!({ "role": "user", "content": [
+        { "type": "text", "text": "(The conversation begins.)" },
+    ] });
+    let goes_on = json!({ "role": "user", "content": [
+        { "type": "text", "text": "(The conversation goes on.)" },
+    ] });
+    let system = || Message::text(Role::System, "greet the user");
+    for messages in [vec![], vec![system()], vec![user(" "), system()]] {
+        assert_eq!(sent(None, messages)["messages"], json!([begins]));
+    }
+    let reply = || Message::text(Role::Assistant, "Hello.");
+    let said = json!({ "role": "assistant", "content": [{ "type": "text", "text": "Hello." }] });
+    for last in [system(), user("")] {
+        let messages = vec![reply(), last];
+        assert_eq!(sent(None, messages)["messages"], json!([begins, said, goes_on]));
+    }
+    let called = sent(None, vec![user("hi"), asking("", &[("clock", "{}")]), system()]);
+    assert_eq!(called["messages"].as_array().unwrap().len(), 3);
+}
