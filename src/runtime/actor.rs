@@ -18,7 +18,7 @@ use super::shared::{EngineError, Reader, Shared, WatchRequest};
 use super::tail::Tail;
 use crate::ids::{Seq, SessionKey};
 use crate::protocol::view::SessionView;
-use crate::session::{Command, Effect, Reply, Session, TurnRecord};
+use crate::session::{Command, Effect, Session, TurnRecord};
 use crate::time::Timestamp;
 
 /// Commands decided before one append: bounds the size of a commit and the wait of the first.
@@ -34,7 +34,7 @@ const IDLE: Duration = Duration::from_secs(30);
 
 /// What reaches an actor.
 pub(super) enum Mail {
-    Command { command: Command, reply: oneshot::Sender<Result<Reply, EngineError>> },
+    Command { command: Command, reply: ReplyTo },
     Read(Read),
 }
 
@@ -146,17 +146,21 @@ impl Actor {
         }
     }
 
-    /// An answer that is there counts before a deadline that has passed meanwhile.
+    /// An answer that is there counts before a deadline that has passed meanwhile, and a timer that is
+    /// due before what is asked, so that no number of questions holds it up.
     async fn next(&mut self, mail: &mut mpsc::Receiver<Mail>) -> Wakeup {
         let wake_at = self.session.wake_at();
-        let sleep = wake_at.map_or(IDLE, |at| at.since(self.now()));
+        let wait = wake_at.map_or(IDLE, |at| at.since(self.now()));
+        let timer = async {
+            if !wait.is_zero() {
+                tokio::time::sleep(wait).await;
+            }
+        };
         tokio::select! {
             biased;
             settled = self.dispatcher.next() => Wakeup::Settled(settled),
+            () = timer => if wake_at.is_some() { Wakeup::Timer } else { Wakeup::Idle },
             mail = mail.recv() => Wakeup::Mail(mail),
-            () = tokio::time::sleep(sleep) => {
-                if wake_at.is_some() { Wakeup::Timer } else { Wakeup::Idle }
-            }
         }
     }
 
