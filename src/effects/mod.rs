@@ -76,7 +76,11 @@ impl Bounds {
 
     /// From the request to the head of the answer to `call`; none waits forever.
     fn head_max(&self, call: &ModelCall) -> Option<Duration> {
-        if call.stream { patience(self.streamed_head_max, call) } else { Some(self.whole_head_max) }
+        if call.stream {
+            patience(self.streamed_head_max, call)
+        } else {
+            call.timeout.map(|timeout| self.whole_head_max.max(timeout))
+        }
     }
 
     /// Between two pieces of the answer to `call`; none waits forever.

@@ -165,9 +165,10 @@ fn the_waits_of_a_call_grow_with_its_deadline() {
     assert_eq!(waits(Some(1), true), (Some(60), Some(60)));
     assert_eq!(waits(Some(180), true), (Some(60), Some(60)));
     assert_eq!(waits(Some(1800), true), (Some(600), Some(600)));
-    assert_eq!(waits(Some(1800), false), (Some(600), Some(600)));
+    assert_eq!(waits(Some(180), false), (Some(600), Some(60)));
+    assert_eq!(waits(Some(1800), false), (Some(1800), Some(600)));
     assert_eq!(waits(None, true), (None, None));
-    assert_eq!(waits(None, false), (Some(600), None));
+    assert_eq!(waits(None, false), (None, None));
 }
 
 #[tokio::test]
