@@ -101,9 +101,9 @@ pub fn open_store(data: &Path) -> Result<Store, ServerError> {
 }
 
 /// The engine of a data folder, without an edge.
-pub fn engine(config: &Config, store: &Store) -> Result<Engine, ServerError> {
+pub fn engine(config: &Config, store: &Store) -> Engine {
     let executors = Executors::new(Bounds::new(config.limits.event_bytes_max));
-    Ok(Engine::new(store.clone(), Clock::start(), config.catalogue.clone(), executors))
+    Engine::new(store.clone(), Clock::start(), config.catalogue.clone(), executors)
 }
 
 impl Server {
@@ -118,7 +118,7 @@ impl Server {
             signing.expose_secret(),
             previous.map(|key| key.expose_secret().as_bytes()),
         )?;
-        let engine = engine(config, &store)?;
+        let engine = engine(config, &store);
         let api = Api {
             engine: engine.clone(),
             authenticator: Arc::new(Authenticator { api_keys, client_tokens }),

@@ -60,7 +60,7 @@ pub async fn run(args: Args) -> Result<ExitCode, StartError> {
     let session = args.session.as_deref().map(SessionId::parse).transpose();
     let session = session.map_err(RunError::Session)?;
     let store = server::open_store(&config.data)?;
-    let engine = server::engine(&config, &store)?;
+    let engine = server::engine(&config, &store);
     let printer = Printer::new(args.json);
     let outcome = turn(&engine, &config, agent_id, session, args.text, printer).await;
     engine.stop(config.shutdown).await;

@@ -19,6 +19,7 @@ pub struct SessionView {
     pub session_id: SessionId,
     pub agent_id: AgentId,
     pub status: SessionStatus,
+    /// Always empty: nothing in this version raises one.
     pub interrupts: [(); 0],
     /// Root to head.
     pub messages: Vec<Arc<Message>>,

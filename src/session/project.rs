@@ -1,16 +1,20 @@
 //! Views: pure functions of the state for one reader.
 
+use std::sync::Arc;
+
 use super::state::Session;
 use super::turn::TurnRecord;
-use crate::ids::TurnId;
+use crate::ids::{MessageId, TurnId};
+use crate::protocol::message::Message;
 use crate::protocol::view::{NodeView, SessionStatus, SessionView, TreeView};
 
 impl Session {
     /// The session as its client reads it; none when it never received input.
     pub fn view(&self) -> Option<SessionView> {
         let origin = self.origin.as_ref()?;
-        let node = |(parent, message): (Option<&crate::ids::MessageId>, &std::sync::Arc<_>)| {
-            NodeView { parent_id: parent.cloned(), message: std::sync::Arc::clone(message) }
+        let node = |(parent, message): (Option<&MessageId>, &Arc<Message>)| NodeView {
+            parent_id: parent.cloned(),
+            message: Arc::clone(message),
         };
         Some(SessionView {
             session_id: self.key.session.clone(),

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
+use reqwest::header::{HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -32,15 +32,8 @@ pub async fn answer(
     call: &ModelCall,
     reply: Reply<'_>,
 ) -> Result<LlmResponse, CallFailure> {
-    let url =
-        line.egress.endpoint(&llm.base_url, "/v1/messages").map_err(classify::refused_address)?;
-    let accept = if call.stream { "text/event-stream" } else { "application/json" };
     let mut request = line
-        .egress
-        .client()
-        .post(url)
-        .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
-        .header(ACCEPT, HeaderValue::from_static(accept))
+        .post(llm, "/v1/messages", call)?
         .header(HeaderName::from_static("anthropic-version"), HeaderValue::from_static(VERSION))
         .body(request(system, call));
     if let Some(key) = credential(llm, "")? {

@@ -9,7 +9,8 @@ pub(super) mod openai;
 pub(super) mod reply;
 pub mod stream;
 
-use reqwest::header::HeaderValue;
+use reqwest::RequestBuilder;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
@@ -20,7 +21,7 @@ use super::exchange::Answer;
 use super::{Bounds, classify};
 use crate::control::agents::Llm;
 use crate::protocol::llm::LlmResponse;
-use crate::session::CallFailure;
+use crate::session::{CallFailure, ModelCall};
 use reply::{Reply, Summary};
 use stream::Event;
 
@@ -29,6 +30,16 @@ use stream::Event;
 pub(super) struct Line<'a> {
     pub egress: &'a Egress,
     pub bounds: &'a Bounds,
+}
+
+impl Line<'_> {
+    /// A request of `call` to `path` below the block's address, still without key and body.
+    fn post(self, llm: &Llm, path: &str, call: &ModelCall) -> Result<RequestBuilder, CallFailure> {
+        let url = self.egress.endpoint(&llm.base_url, path).map_err(classify::refused_address)?;
+        let accept = if call.stream { "text/event-stream" } else { "application/json" };
+        let post = self.egress.client().post(url).header(ACCEPT, HeaderValue::from_static(accept));
+        Ok(post.header(CONTENT_TYPE, HeaderValue::from_static("application/json")))
+    }
 }
 
 /// The reading side of a provider's protocol, for one answer.

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use reqwest::header::AUTHORIZATION;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -26,18 +26,7 @@ pub async fn answer(
     call: &ModelCall,
     reply: Reply<'_>,
 ) -> Result<LlmResponse, CallFailure> {
-    let url = line
-        .egress
-        .endpoint(&llm.base_url, "/chat/completions")
-        .map_err(classify::refused_address)?;
-    let accept = if call.stream { "text/event-stream" } else { "application/json" };
-    let mut request = line
-        .egress
-        .client()
-        .post(url)
-        .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
-        .header(ACCEPT, HeaderValue::from_static(accept))
-        .body(request(system, call));
+    let mut request = line.post(llm, "/chat/completions", call)?.body(request(system, call));
     if let Some(key) = credential(llm, "Bearer ")? {
         request = request.header(AUTHORIZATION, key);
     }
