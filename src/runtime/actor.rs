@@ -242,7 +242,8 @@ impl Actor {
                 key: Arc::clone(&self.key_bytes),
                 first_seq: first_seq.0,
                 events: events.clone(),
-                head: Head { summary: Bytes::new(), owes: self.session.owes() },
+                head: Head { owes: self.session.owes(), ..Head::default() },
+                blobs: Vec::new(),
             };
             match self.shared.store.append(append).await {
                 Ok(()) => return Ok(()),

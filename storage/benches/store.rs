@@ -19,7 +19,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use criterion::Criterion;
 use tokio::runtime::Runtime;
-use turnd_storage::{Append, Head, Options, Store};
+use turnd_storage::{Append, Head, Options, Place, Store};
 
 use common::{Candidate, Raw, compare, directory, event};
 
@@ -33,7 +33,12 @@ fn append(session: u64, first_seq: u64) -> Append {
         events: (first_seq..first_seq + EVENTS)
             .map(|seq| Bytes::from(event(session, seq)))
             .collect(),
-        head: Head { summary: Bytes::from_static(&[b's'; 100]), owes: first_seq % 2 == 1 },
+        head: Head {
+            summary: Bytes::from_static(&[b's'; 100]),
+            owes: first_seq % 2 == 1,
+            places: Vec::new(),
+        },
+        blobs: Vec::new(),
     }
 }
 
@@ -129,11 +134,59 @@ fn measure_reads(criterion: &mut Criterion) {
     compare(criterion, "Read of a log of 600 events", candidates);
 }
 
+/// Pages of a list of 100,000 keys, against the heads of as many keys one by one.
+fn measure_lists(criterion: &mut Criterion) {
+    const KEYS: u64 = 100_000;
+    const PAGE_KEYS: usize = 50;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    let dir = directory();
+    let options = Options { idle: Duration::from_hours(1), ..Options::default() };
+    let store = Store::open(&dir.path().join("store"), options).unwrap();
+    let put = |sessions: &mut dyn Iterator<Item = u64>, first_seq| {
+        let appends = sessions.map(|session| {
+            let mut append = append(session, first_seq);
+            append.head.places = vec![Place { list: Bytes::from_static(b"list"), rank: session }];
+            append
+        });
+        let appends: Vec<Append> = appends.collect();
+        for chunk in appends.chunks(1_000) {
+            round(&runtime, &store, chunk.to_vec());
+        }
+    };
+    put(&mut (0..KEYS), 1);
+    runtime.block_on(store.settle_archive()).unwrap();
+    let key = |session: u64| append(session, 1).key;
+    let page = |after: u64| {
+        let page = store.list(b"list", Some((after, &key(after))), PAGE_KEYS).unwrap();
+        assert_eq!(page.len(), PAGE_KEYS);
+    };
+    let middle = Candidate::new("page of 50 keys, in the archive", || KEYS / 2, page);
+    let heads = Candidate::new(
+        "50 heads, in the archive",
+        || (0..PAGE_KEYS as u64).map(|session| key(session * 1_000)).collect::<Vec<_>>(),
+        |keys| keys.iter().for_each(|key| assert!(store.head(key).unwrap().is_some())),
+    );
+    compare(criterion, "Page of a list of 100,000 keys", vec![heads, middle]);
+
+    // Every tenth key is in the journal, and all of the first ones.
+    put(&mut (0..KEYS - 1_000).step_by(10), 1 + EVENTS);
+    put(&mut (KEYS - 1_000..KEYS), 1 + EVENTS);
+    let heads = Candidate::new(
+        "50 heads, in the journal",
+        || (0..PAGE_KEYS as u64).map(|session| key(session * 1_000)).collect::<Vec<_>>(),
+        |keys| keys.iter().for_each(|key| assert!(store.head(key).unwrap().is_some())),
+    );
+    let middle = Candidate::new("page of 50 keys, every tenth in the journal", || KEYS / 2, page);
+    let first = Candidate::new("page of 50 keys, all in the journal", || KEYS - 1, page);
+    compare(criterion, "The same with 11,000 keys in the journal", vec![heads, middle, first]);
+}
+
 fn main() {
     let mut criterion = common::criterion();
     for size in SIZES {
         measure_appends(&mut criterion, size);
     }
     measure_reads(&mut criterion);
+    measure_lists(&mut criterion);
     criterion.final_summary();
 }

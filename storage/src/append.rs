@@ -4,12 +4,17 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::blobs::BlobId;
 use crate::error::Error;
+use crate::place::{LIST_BYTES_MAX, PLACES_MAX, Place};
 use crate::record::RECORD_BYTES;
 use crate::row::{NewHead, NewRun, ROW_BYTES_MAX, run_overhead};
 
 /// The longest key. Keys are repeated in every run, segment and index row.
 pub const KEY_BYTES_MAX: usize = 1024;
+
+/// Blobs that one append can name: their ids share the append's last row.
+pub const BLOBS_MAX: usize = 1024;
 
 /// Consecutive events of one key, written together or not at all.
 #[derive(Clone, Debug)]
@@ -22,6 +27,9 @@ pub struct Append {
     pub events: Vec<Bytes>,
     /// The key's head from here on.
     pub head: Head,
+    /// Blobs that the key refers to from here on, at most [`BLOBS_MAX`]. One that it refers to
+    /// already may be named again. Hold the [`crate::BlobPin`] of each until the append is done.
+    pub blobs: Vec<BlobId>,
 }
 
 /// What the store keeps at hand about a key.
@@ -31,18 +39,31 @@ pub struct Head {
     pub summary: Bytes,
     /// Whether [`crate::Store::owing`] names the key.
     pub owes: bool,
+    /// The lists that the key stands in, at most [`PLACES_MAX`]; replaces the previous ones. A list
+    /// that is named with two ranks has the key twice.
+    pub places: Vec<Place>,
 }
 
 impl Append {
+    fn new_head(&self) -> NewHead<'_> {
+        let Head { summary, owes, places } = &self.head;
+        NewHead { summary, owes: *owes, places, blobs: &self.blobs }
+    }
+
     /// Bytes of the append, near enough to bound queues and the journal by.
     pub(crate) fn bytes(&self) -> u64 {
         let events: usize = self.events.iter().map(|event| event.len() + RECORD_BYTES).sum();
-        (run_overhead(&self.key, &self.head.summary) + events) as u64
+        (run_overhead(&self.key) + self.new_head().bytes() + events) as u64
     }
 
     /// Refuses what could never be written.
     pub(crate) fn check(&self, bytes_max: u64) -> Result<(), Error> {
-        check_size("a key", self.key.len() as u64, KEY_BYTES_MAX as u64)?;
+        check_key(&self.key)?;
+        check_count("places of a head", self.head.places.len(), PLACES_MAX)?;
+        for place in &self.head.places {
+            check_size("the name of a list", place.list.len() as u64, LIST_BYTES_MAX as u64)?;
+        }
+        check_count("blobs of an append", self.blobs.len(), BLOBS_MAX)?;
         check_size("an append", self.bytes(), bytes_max)?;
         if self.first_seq == 0 {
             return Err(Error::Conflict { expected: 1, got: 0 });
@@ -58,12 +79,41 @@ pub(crate) fn check_size(what: &'static str, bytes: u64, bytes_max: u64) -> Resu
     Ok(())
 }
 
-/// Packs appends into rows of at most [`ROW_BYTES_MAX`]; an event larger than that has a row of its
+pub(crate) fn check_key(key: &[u8]) -> Result<(), Error> {
+    check_size("a key", key.len() as u64, KEY_BYTES_MAX as u64)
+}
+
+fn check_count(what: &'static str, count: usize, count_max: usize) -> Result<(), Error> {
+    if count > count_max {
+        return Err(Error::TooMany { what, count, count_max });
+    }
+    Ok(())
+}
+
+/// One entry of a group, in the order in which they count.
+pub(crate) enum Entry {
+    Append(Append),
+    Erase(Arc<[u8]>),
+}
+
+impl Entry {
+    pub(crate) fn bytes(&self) -> u64 {
+        match self {
+            Self::Append(append) => append.bytes(),
+            Self::Erase(key) => run_overhead(key) as u64,
+        }
+    }
+}
+
+/// Packs entries into rows of at most [`ROW_BYTES_MAX`]; an event larger than that has a row of its
 /// own. The last run of each append carries its head.
-pub(crate) fn pack(appends: &[Append]) -> Vec<Vec<NewRun<'_>>> {
+pub(crate) fn pack(entries: &[Entry]) -> Vec<Vec<NewRun<'_>>> {
     let mut packer = Packer::default();
-    for append in appends {
-        packer.add(append);
+    for entry in entries {
+        match entry {
+            Entry::Append(append) => packer.add(append),
+            Entry::Erase(key) => packer.add_erasure(key),
+        }
     }
     packer.finish()
 }
@@ -79,16 +129,16 @@ impl<'a> Packer<'a> {
     fn add(&mut self, append: &'a Append) {
         let mut first_seq = append.first_seq;
         let mut events = append.events.as_slice();
-        let overhead = run_overhead(&append.key, &append.head.summary);
+        let new_head = append.new_head();
+        let overhead = run_overhead(&append.key) + new_head.bytes();
         loop {
             let fitting = self.fitting(overhead, events);
             let (taken, rest) = events.split_at(fitting);
-            let head = rest
-                .is_empty()
-                .then_some(NewHead { summary: &append.head.summary, owes: append.head.owes });
+            let head = rest.is_empty().then_some(new_head);
             let taken_bytes: usize = taken.iter().map(|event| RECORD_BYTES + event.len()).sum();
             self.bytes += overhead + taken_bytes;
-            self.row.push(NewRun { key: &append.key, first_seq, events: taken, head });
+            let key = &append.key;
+            self.row.push(NewRun { key, first_seq, events: taken, head, erases: false });
             if rest.is_empty() {
                 return;
             }
@@ -96,6 +146,13 @@ impl<'a> Packer<'a> {
             events = rest;
             self.end_row();
         }
+    }
+
+    /// The log begins anew after it, at seq 1.
+    fn add_erasure(&mut self, key: &'a Arc<[u8]>) {
+        self.fitting(run_overhead(key), &[]);
+        self.bytes += run_overhead(key);
+        self.row.push(NewRun { key, first_seq: 1, events: &[], head: None, erases: true });
     }
 
     /// How many of `events` go into the row at hand, after ending it if it has no room for the

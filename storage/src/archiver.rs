@@ -1,5 +1,5 @@
-//! The archive's writer: one thread that moves the journal into segments, in small steps, and
-//! writes documents.
+//! The archive's writer: one thread that moves the journal into segments, in small steps, carries
+//! out erasures, writes documents, and removes the files of blobs that nobody needs.
 //!
 //! A step is one transaction of the archive. Only after it is durable is the journal's writer told,
 //! which takes the rows out with one of its next commits. A crash between the two repeats the step,
@@ -12,16 +12,21 @@ use std::sync::Arc;
 use redb::{Durability, ReadableDatabase, WriteTransaction};
 use tokio::sync::mpsc;
 
+use crate::blobs::BlobId;
 use crate::document;
+use crate::erasing;
 use crate::error::{Error, chain};
 use crate::moving::{Step, StoredRow};
 use crate::shared::{DocumentJob, Reply, Shared, Work, panic_text};
-use crate::tables::ROWS;
+use crate::sweeping::Sweep;
+use crate::tables::{ArchiveTables, ROWS};
 use crate::writer::Job;
 
 /// Bytes of rows in one step: enough that a busy key's runs are gathered, small enough for a few
 /// ten milliseconds.
 const STEP_BYTES: usize = 4 << 20;
+/// Keys erased in one transaction, each with few rows.
+const ERASED_KEYS_MAX: usize = 64;
 
 /// Runs the archiver until the store closes or fails.
 pub(crate) fn run(shared: Arc<Shared>, journal_jobs: mpsc::Sender<Job>) {
@@ -32,6 +37,8 @@ pub(crate) fn run(shared: Arc<Shared>, journal_jobs: mpsc::Sender<Job>) {
         target: 0,
         documents: VecDeque::new(),
         settles: Vec::new(),
+        // A crash may have left files behind.
+        sweep: Sweep::default(),
     };
     let outcome = catch_unwind(AssertUnwindSafe(|| archiver.work()));
     let failure = match outcome {
@@ -55,12 +62,13 @@ struct Archiver {
     documents: VecDeque<DocumentJob>,
     /// Who waits for everything up to a row to be moved.
     settles: Vec<(u64, Reply)>,
+    sweep: Sweep,
 }
 
 impl Archiver {
     fn work(&mut self) -> Result<(), Error> {
         loop {
-            let work = if self.moved_through < self.target {
+            let work = if self.moved_through < self.target || !self.sweep.is_done() {
                 self.shared.inbox.take()
             } else {
                 self.shared.inbox.wait(self.shared.options.idle)
@@ -74,6 +82,7 @@ impl Archiver {
             if self.moved_through < self.target {
                 self.step()?;
             }
+            self.sweep.go_on(&self.shared);
             self.answer_settles();
         }
     }
@@ -89,6 +98,9 @@ impl Archiver {
     }
 
     fn answer_settles(&mut self) {
+        if !self.sweep.is_done() {
+            return;
+        }
         let moved = self.moved_through;
         for (_, reply) in self.settles.extract_if(.., |(target, _)| *target <= moved) {
             // A caller that no longer waits has no use for the answer.
@@ -126,7 +138,10 @@ impl Archiver {
             self.moved_through = self.target;
             return Ok(());
         };
-        let step = Step::sort(&rows, &self.shared.index())?;
+        let mut step = Step::sort(&rows, &self.shared.index())?;
+        let keys: Vec<&[u8]> = step.erased.keys().copied().collect();
+        self.erase(&keys)?;
+        let released = std::mem::take(&mut step.released);
         let mut damaged = Vec::new();
         self.write(|txn| {
             damaged = step.write(txn)?;
@@ -134,14 +149,48 @@ impl Archiver {
         })?;
         {
             let mut index = self.shared.index();
-            for key_hash in damaged {
-                index.mark_damaged(key_hash);
+            for (key_hash, at) in damaged {
+                index.mark_damaged(key_hash, at);
             }
         }
+        self.shared.blobs.release(released);
         self.moved_through = last_row;
         self.shared.progress.set(last_row);
         // A full queue wakes the writer as well.
         let _ = self.journal_jobs.try_send(Job::Wake { reply: None });
+        Ok(())
+    }
+
+    /// Carries out erasures, in transactions of a bounded size. A crash between two of them leaves
+    /// a part of a log that nobody reads: the journal still erases it.
+    fn erase(&self, keys: &[&[u8]]) -> Result<(), Error> {
+        for key in keys {
+            while erasing::is_long(&self.shared.archive, key)? {
+                self.write_erasure(|tables| tables.erase_some(key))?;
+            }
+        }
+        for keys in keys.chunks(ERASED_KEYS_MAX) {
+            self.write_erasure(|tables| {
+                let mut released = Vec::new();
+                for key in keys {
+                    released.extend(tables.erase(key)?);
+                }
+                Ok(released)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn write_erasure(
+        &self,
+        erase: impl FnOnce(&mut ArchiveTables) -> Result<Vec<BlobId>, redb::Error>,
+    ) -> Result<(), Error> {
+        let mut released = Vec::new();
+        self.write(|txn| {
+            released = erase(&mut ArchiveTables::open(txn)?)?;
+            Ok(())
+        })?;
+        self.shared.blobs.release(released);
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use crc32fast::Hasher;
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
 
 use crate::error::Error;
+use crate::place::{self, Place};
 use crate::record;
 use crate::tables::{HEADS, OWING, SEGMENTS};
 
@@ -22,12 +23,17 @@ pub struct StoredHead {
     pub summary: Bytes,
     /// What the last append gave as [`crate::Head::owes`].
     pub owes: bool,
+    /// What the last append gave as [`crate::Head::places`].
+    pub places: Vec<Place>,
 }
 
 pub(crate) fn encode(key: &[u8], head: &StoredHead) -> Vec<u8> {
-    let mut body = Vec::with_capacity(13 + head.summary.len());
+    let places_bytes = place::bytes(&head.places);
+    let mut body = Vec::with_capacity(15 + places_bytes + head.summary.len());
     body.put_u64_le(head.last_seq);
     body.put_u8(if head.owes { FLAG_OWES } else { 0 });
+    body.put_u16_le(record::short_length(places_bytes));
+    place::put(&mut body, &head.places);
     body.put_slice(&head.summary);
     body.put_u32_le(checksum(key, &body));
     body
@@ -42,7 +48,10 @@ pub(crate) fn decode(key: &[u8], bytes: &[u8]) -> Result<StoredHead, Error> {
         let mut fields = body;
         let last_seq = fields.try_get_u64_le().ok()?;
         let owes = fields.try_get_u8().ok()? & FLAG_OWES != 0;
-        Some(StoredHead { last_seq, summary: Bytes::copy_from_slice(fields), owes })
+        let places_bytes = fields.try_get_u16_le().ok()?;
+        let (places, summary) = fields.split_at_checked(usize::from(places_bytes))?;
+        let summary = Bytes::copy_from_slice(summary);
+        Some(StoredHead { last_seq, summary, owes, places: place::decode(places) })
     };
     read().ok_or_else(|| Error::damaged(key, "its head does not match its checksum"))
 }

@@ -41,6 +41,10 @@ pub enum Error {
     #[error("{what} of {bytes} bytes is larger than the {bytes_max} bytes allowed")]
     TooLarge { what: &'static str, bytes: u64, bytes_max: u64 },
 
+    /// More of something than the store takes. Nothing was written.
+    #[error("{count} {what} are more than the {count_max} allowed")]
+    TooMany { what: &'static str, count: usize, count_max: usize },
+
     /// The journal is full and the archive has not caught up in time. Nothing was written; try
     /// again later.
     #[error("the journal is full")]

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::ops::Bound;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use redb::{BackendError, Builder, StorageBackend};
@@ -83,6 +84,8 @@ impl Image {
 }
 
 /// The disk. Clones share it.
+///
+/// Blobs are not on it, but in a directory of the caller's choice.
 #[derive(Clone, Debug, Default)]
 pub struct Disk(Arc<Mutex<State>>);
 
@@ -93,12 +96,18 @@ struct State {
     counts: [u64; 4],
     failure: Option<Failure>,
     lies_about_syncs: bool,
+    blobs: Option<PathBuf>,
 }
 
 impl Disk {
     pub fn new(image: Image) -> Self {
         let state = State { image, ..State::default() };
         Self(Arc::new(Mutex::new(state)))
+    }
+
+    /// Where the blobs are from the next open on. Without this, putting one is an error.
+    pub fn keep_blobs_in(&self, directory: &Path) {
+        self.state().blobs = Some(directory.to_owned());
     }
 
     /// Opens a store on the disk. One at a time: the disk has no locks.
@@ -113,7 +122,10 @@ impl Disk {
         };
         let journal = database(FileName::Journal, options.journal_cache_bytes)?;
         let archive = database(FileName::Archive, options.archive_cache_bytes)?;
-        Store::start(journal, archive, None, options)
+        let blobs = self.state().blobs.clone();
+        // No directory can be made below this.
+        let blobs = blobs.unwrap_or_else(|| PathBuf::from("/dev/null"));
+        Store::start(journal, archive, blobs, None, options)
     }
 
     /// What was done so far.

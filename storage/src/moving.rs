@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use redb::{ReadableTable, Table, WriteTransaction};
+use redb::{ReadableTable, WriteTransaction};
 
+use crate::blobs::{self, BlobId};
 use crate::directory::{self, StoredHead};
 use crate::error::Error;
-use crate::index::Index;
+use crate::index::{At, Index};
+use crate::place::Place;
 use crate::record::{self, RECORD_BYTES};
 use crate::row::{self, Found, Run};
 use crate::segment::{self, SEGMENT_BYTES_MAX};
-use crate::tables::{HEADS, OWING, QUARANTINE, SEGMENTS};
+use crate::tables::ArchiveTables;
 
 /// A row copied out of the journal.
 pub(crate) struct StoredRow {
@@ -19,45 +21,48 @@ pub(crate) struct StoredRow {
 }
 
 /// What one step moves.
+#[derive(Default)]
 pub(crate) struct Step<'a> {
     keys: BTreeMap<&'a [u8], Vec<(u64, Run<'a>)>>,
+    /// The keys whose erasure the step carries out, and where it stands.
+    pub erased: BTreeMap<&'a [u8], At>,
+    /// What runs referred to that were erased before they moved.
+    pub released: Vec<BlobId>,
     damaged: Vec<DamagedRun<'a>>,
 }
 
 /// A run that is kept aside as it was found: it must leave the journal, and must not be lost
 /// either.
 struct DamagedRun<'a> {
-    row: u64,
-    offset: u32,
+    at: At,
     key_hash: u32,
     bytes: &'a [u8],
+    /// Whose it is and what it refers to, where that can be told.
+    run: Option<(&'a [u8], Vec<BlobId>)>,
 }
 
 impl<'a> DamagedRun<'a> {
     fn of(row: u64, run: &Run<'a>) -> Self {
-        Self { row, offset: run.offset, key_hash: record::key_hash(run.key), bytes: run.bytes }
+        Self {
+            at: At { row, offset: run.offset },
+            key_hash: record::key_hash(run.key),
+            bytes: run.bytes,
+            run: Some((run.key, run.blobs())),
+        }
     }
 }
 
-struct Tables<'txn> {
-    segments: Table<'txn, (&'static [u8], u64), &'static [u8]>,
-    heads: Table<'txn, &'static [u8], &'static [u8]>,
-    owing: Table<'txn, &'static [u8], u32>,
-}
-
 impl<'a> Step<'a> {
-    /// Gathers the runs of each key, in order.
+    /// Gathers the runs of each key, in order, from its last erasure on.
     pub(crate) fn sort(rows: &'a [StoredRow], index: &Index) -> Result<Self, Error> {
-        let mut step = Self { keys: BTreeMap::new(), damaged: Vec::new() };
+        let mut step = Self::default();
         for StoredRow { row, bytes } in rows {
             for found in row::decode(*row, bytes)? {
                 match found {
-                    Found::Run(run) if index.is_damaged(run.key) => {
-                        step.damaged.push(DamagedRun::of(*row, &run));
-                    }
-                    Found::Run(run) => step.keys.entry(run.key).or_default().push((*row, run)),
+                    Found::Run(run) => step.add(*row, run, index),
                     Found::Damaged { offset, key_hash, bytes } => {
-                        step.damaged.push(DamagedRun { row: *row, offset, key_hash, bytes });
+                        let at = At { row: *row, offset };
+                        step.damaged.push(DamagedRun { at, key_hash, bytes, run: None });
                     }
                 }
             }
@@ -65,28 +70,70 @@ impl<'a> Step<'a> {
         Ok(step)
     }
 
-    /// Writes the step. Returns the hashes of the keys found damaged.
-    pub(crate) fn write(mut self, txn: &WriteTransaction) -> Result<Vec<u32>, redb::Error> {
-        let mut tables = Tables {
-            segments: txn.open_table(SEGMENTS)?,
-            heads: txn.open_table(HEADS)?,
-            owing: txn.open_table(OWING)?,
+    fn add(&mut self, row: u64, run: Run<'a>, index: &Index) {
+        let at = At { row, offset: run.offset };
+        let erased = index.erased(run.key);
+        if erased > Some(at) {
+            // The erasure may be a later step's. Until then nobody reads the key's archive.
+            self.released.extend(run.blobs());
+        } else if run.erases {
+            self.erased.insert(run.key, at);
+        } else if index.is_damaged(run.key) {
+            self.damaged.push(DamagedRun::of(row, &run));
+        } else {
+            self.keys.entry(run.key).or_default().push((row, run));
+        }
+    }
+
+    /// Writes the step, after the erased keys' rows are gone. Returns what is damaged: checksums of
+    /// keys, and where.
+    pub(crate) fn write(mut self, txn: &WriteTransaction) -> Result<Vec<(u32, At)>, redb::Error> {
+        let mut tables = ArchiveTables::open(txn)?;
+        // Damage that stands before an erasure is pardoned by it, and damage behind it is not.
+        let erased = &self.erased;
+        let before_erasure = |damaged: &mut DamagedRun| {
+            let pardons = |(key, at): (&&[u8], &At)| {
+                damaged.at < *at && damaged.key_hash == record::key_hash(key)
+            };
+            erased.iter().any(pardons)
         };
+        let before: Vec<_> = self.damaged.extract_if(.., before_erasure).collect();
+        tables.quarantine(&before)?;
+        for key in self.erased.keys() {
+            tables.pardon(key)?;
+        }
         for (key, runs) in &self.keys {
             if let Some(damaged_from) = tables.move_key(key, runs)? {
                 let runs = runs.iter().skip(damaged_from);
                 self.damaged.extend(runs.map(|(row, run)| DamagedRun::of(*row, run)));
             }
         }
-        let mut quarantine = txn.open_table(QUARANTINE)?;
-        for DamagedRun { row, offset, key_hash, bytes } in &self.damaged {
-            quarantine.insert((*key_hash, *row, *offset), *bytes)?;
-        }
-        Ok(self.damaged.iter().map(|run| run.key_hash).collect())
+        tables.quarantine(&self.damaged)?;
+        Ok(before.iter().chain(&self.damaged).map(|run| (run.key_hash, run.at)).collect())
     }
 }
 
-impl Tables<'_> {
+impl ArchiveTables<'_> {
+    /// Keeps damaged runs aside. What they refer to is kept as well.
+    fn quarantine(&mut self, damaged: &[DamagedRun]) -> Result<(), redb::Error> {
+        for DamagedRun { at, key_hash, bytes, run } in damaged {
+            self.quarantine.insert((*key_hash, at.row, at.offset), *bytes)?;
+            self.pardoned.retain(|key, ()| record::key_hash(key) != *key_hash)?;
+            if let Some((key, blobs)) = run {
+                self.refer(key, blobs)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn refer(&mut self, key: &[u8], blobs: &[BlobId]) -> Result<(), redb::Error> {
+        for id in blobs {
+            self.blob_keys.insert((id, key), blobs::reference_checksum(id, key))?;
+            self.key_blobs.insert((key, id), ())?;
+        }
+        Ok(())
+    }
+
     /// Moves what is not archived yet of one key. Returns the first run that is damaged or leaves a
     /// gap, if any: it and all later ones are not moved.
     fn move_key(&mut self, key: &[u8], runs: &[(u64, Run)]) -> Result<Option<usize>, redb::Error> {
@@ -114,7 +161,9 @@ impl Tables<'_> {
             {
                 head.summary = bytes::Bytes::copy_from_slice(run_head.summary);
                 head.owes = run_head.owes;
+                head.places = run_head.places();
             }
+            self.refer(key, &run.blobs())?;
         }
         if head.last_seq > archived {
             self.write_segments(key, &moved)?;
@@ -164,6 +213,7 @@ impl Tables<'_> {
             return Ok(());
         }
         self.heads.insert(key, directory::encode(key, head).as_slice())?;
+        self.change_places(key, stored.map_or(&[], |head| &head.places), &head.places)?;
         match (stored.is_some_and(|head| head.owes), head.owes) {
             (false, true) => {
                 self.owing.insert(key, record::key_hash(key))?;
@@ -172,6 +222,21 @@ impl Tables<'_> {
                 self.owing.remove(key)?;
             }
             (false, false) | (true, true) => {}
+        }
+        Ok(())
+    }
+
+    fn change_places(
+        &mut self,
+        key: &[u8],
+        stored: &[Place],
+        places: &[Place],
+    ) -> Result<(), redb::Error> {
+        for Place { list, rank } in stored.iter().filter(|place| !places.contains(place)) {
+            self.places.remove((list.as_ref(), !rank, key))?;
+        }
+        for Place { list, rank } in places.iter().filter(|place| !stored.contains(place)) {
+            self.places.insert((list.as_ref(), !rank, key), ())?;
         }
         Ok(())
     }

@@ -45,6 +45,11 @@ pub(crate) fn length(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
+/// The same in two bytes, for what is bounded below 64 KiB.
+pub(crate) fn short_length(bytes: usize) -> u16 {
+    u16::try_from(bytes).unwrap_or(u16::MAX)
+}
+
 /// Reads the records of one key in order.
 pub(crate) struct Records<'a> {
     key: &'a [u8],

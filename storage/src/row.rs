@@ -1,5 +1,5 @@
 //! A row of the journal: a small directory, then runs. A run is consecutive events of one key and,
-//! at the end of an append, the key's new head.
+//! at the end of an append, the key's new head and the blobs it refers to; or it erases the key.
 //!
 //! The directory repeats what a damaged run could hide (where it is, whose it is), and the runs can
 //! be walked without the directory: one flipped bit costs one key, never its neighbours.
@@ -9,7 +9,9 @@ use std::sync::Arc;
 use bytes::{Buf, BufMut, Bytes};
 use crc32fast::Hasher;
 
+use crate::blobs::{BLOB_ID_BYTES, BlobId};
 use crate::error::Error;
+use crate::place::{self, Place};
 use crate::record::{self, Checksum, RECORD_BYTES, Records};
 
 /// Rows stay just under sixteen pages, because redb rounds a value up to a power of two of pages.
@@ -20,6 +22,7 @@ const ENTRY_BYTES: usize = 8;
 const RUN_HEADER_BYTES: usize = 32;
 const FLAG_HEAD: u8 = 1;
 const FLAG_OWES: u8 = 2;
+const FLAG_ERASES: u8 = 4;
 
 /// A run that is about to be written.
 pub(crate) struct NewRun<'a> {
@@ -27,28 +30,46 @@ pub(crate) struct NewRun<'a> {
     pub first_seq: u64,
     pub events: &'a [Bytes],
     pub head: Option<NewHead<'a>>,
+    /// Whether the run erases all that the key had before it. It has nothing else then.
+    pub erases: bool,
 }
 
+/// What the last run of an append carries beside events.
 #[derive(Clone, Copy)]
 pub(crate) struct NewHead<'a> {
     pub summary: &'a [u8],
     pub owes: bool,
+    pub places: &'a [Place],
+    pub blobs: &'a [BlobId],
+}
+
+impl NewHead<'_> {
+    /// What the head adds to its run.
+    pub(crate) fn bytes(&self) -> usize {
+        self.summary.len() + place::bytes(self.places) + self.blobs.len() * BLOB_ID_BYTES
+    }
 }
 
 impl NewRun<'_> {
     fn bytes(&self) -> usize {
         let events: usize = self.events.iter().map(|event| RECORD_BYTES + event.len()).sum();
-        RUN_HEADER_BYTES + self.key.len() + self.summary().len() + events
+        let head = self.head.map_or(0, |head| head.bytes());
+        RUN_HEADER_BYTES + self.key.len() + head + events
     }
 
-    fn summary(&self) -> &[u8] {
-        self.head.map_or(&[], |head| head.summary)
+    fn flags(&self) -> u8 {
+        match self.head {
+            None if self.erases => FLAG_ERASES,
+            None => 0,
+            Some(NewHead { owes: false, .. }) => FLAG_HEAD,
+            Some(NewHead { owes: true, .. }) => FLAG_HEAD | FLAG_OWES,
+        }
     }
 }
 
-/// What an empty run of this key and summary adds to a row.
-pub(crate) fn run_overhead(key: &[u8], summary: &[u8]) -> usize {
-    ENTRY_BYTES + RUN_HEADER_BYTES + key.len() + summary.len()
+/// What a run of this key without head and events adds to a row.
+pub(crate) fn run_overhead(key: &[u8]) -> usize {
+    ENTRY_BYTES + RUN_HEADER_BYTES + key.len()
 }
 
 /// The length of the row that holds these runs.
@@ -77,23 +98,26 @@ pub(crate) fn encode(row: u64, runs: &[NewRun], mut out: &mut [u8]) -> Vec<u32> 
 }
 
 fn encode_run(run: &NewRun, out: &mut impl BufMut) {
-    let flags = match run.head {
-        None => 0,
-        Some(NewHead { owes: false, .. }) => FLAG_HEAD,
-        Some(NewHead { owes: true, .. }) => FLAG_HEAD | FLAG_OWES,
-    };
+    let no_head = NewHead { summary: &[], owes: false, places: &[], blobs: &[] };
+    let head = run.head.unwrap_or(no_head);
+    let mut body = Vec::with_capacity(run.key.len() + head.bytes());
+    body.put_slice(run.key);
+    body.put_slice(head.summary);
+    place::put(&mut body, head.places);
+    head.blobs.iter().for_each(|id| body.put_slice(id));
     let mut header = [0; RUN_HEADER_BYTES - 4];
     let mut fields = header.as_mut_slice();
     fields.put_u64_le(run.first_seq);
     fields.put_u32_le(record::length(run.events.len()));
     fields.put_u32_le(record::length(run.bytes()));
-    fields.put_u32_le(record::length(run.summary().len()));
-    fields.put_u32_le(record::length(run.key.len()));
-    fields.put_u8(flags);
+    fields.put_u32_le(record::length(head.summary.len()));
+    fields.put_u16_le(record::short_length(run.key.len()));
+    fields.put_u16_le(record::short_length(place::bytes(head.places)));
+    fields.put_u16_le(record::short_length(head.blobs.len()));
+    fields.put_u8(run.flags());
     out.put_slice(&header);
-    out.put_u32_le(run_checksum(&header, run.key, run.summary()));
-    out.put_slice(run.key);
-    out.put_slice(run.summary());
+    out.put_u32_le(run_checksum(&header, &body));
+    out.put_slice(&body);
     let checksum = Checksum::of(run.key);
     for (seq, event) in (run.first_seq..).zip(run.events) {
         record::put(out, &checksum, seq, event);
@@ -107,11 +131,11 @@ fn directory_checksum(row: u64, directory: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-fn run_checksum(header: &[u8], key: &[u8], summary: &[u8]) -> u32 {
+/// The checksum of everything before the records.
+fn run_checksum(header: &[u8], body: &[u8]) -> u32 {
     let mut hasher = Hasher::new();
     hasher.update(header);
-    hasher.update(key);
-    hasher.update(summary);
+    hasher.update(body);
     hasher.finalize()
 }
 
@@ -122,6 +146,7 @@ pub(crate) struct Run<'a> {
     pub first_seq: u64,
     pub count: u32,
     pub head: Option<StoredRunHead<'a>>,
+    pub erases: bool,
     pub records: &'a [u8],
     /// The whole run, header included.
     pub bytes: &'a [u8],
@@ -130,12 +155,34 @@ pub(crate) struct Run<'a> {
 pub(crate) struct StoredRunHead<'a> {
     pub summary: &'a [u8],
     pub owes: bool,
+    places: &'a [u8],
+    blobs: &'a [u8],
+}
+
+impl StoredRunHead<'_> {
+    pub(crate) fn places(&self) -> Vec<Place> {
+        place::decode(self.places)
+    }
+
+    pub(crate) fn blobs(&self) -> Vec<BlobId> {
+        self.blobs.as_chunks().0.to_vec()
+    }
 }
 
 impl<'a> Run<'a> {
     pub(crate) fn events(&self) -> Records<'a> {
         Records::new(self.key, self.first_seq, self.count, self.records)
     }
+
+    /// The blobs that the key refers to from here on.
+    pub(crate) fn blobs(&self) -> Vec<BlobId> {
+        self.head.as_ref().map(StoredRunHead::blobs).unwrap_or_default()
+    }
+}
+
+/// Whose the run in `bytes` is, if its header is sound.
+pub(crate) fn owner(bytes: &[u8]) -> Option<&[u8]> {
+    decode_run(bytes, 0).map(|run| run.key)
 }
 
 /// What stands at one place of a row.
@@ -237,17 +284,23 @@ fn decode_run(bytes: &[u8], offset: u32) -> Option<Run<'_>> {
     let count = fields.try_get_u32_le().ok()?;
     let run_bytes = fields.try_get_u32_le().ok()? as usize;
     let summary_bytes = fields.try_get_u32_le().ok()? as usize;
-    let key_bytes = fields.try_get_u32_le().ok()? as usize;
+    let key_bytes = usize::from(fields.try_get_u16_le().ok()?);
+    let places_bytes = usize::from(fields.try_get_u16_le().ok()?);
+    let blobs_bytes = usize::from(fields.try_get_u16_le().ok()?) * BLOB_ID_BYTES;
     let flags = fields.try_get_u8().ok()?;
     let checksum = rest.try_get_u32_le().ok()?;
     let rest = rest.get(..run_bytes.checked_sub(RUN_HEADER_BYTES)?)?;
-    let (key, rest) = rest.split_at_checked(key_bytes)?;
-    let (summary, records) = rest.split_at_checked(summary_bytes)?;
-    if run_checksum(header, key, summary) != checksum {
+    let body_bytes = [key_bytes, summary_bytes, places_bytes, blobs_bytes];
+    let (body, records) = rest.split_at_checked(body_bytes.iter().sum())?;
+    if run_checksum(header, body) != checksum {
         return None;
     }
+    let (key, rest) = body.split_at_checked(key_bytes)?;
+    let (summary, rest) = rest.split_at_checked(summary_bytes)?;
+    let (places, blobs) = rest.split_at_checked(places_bytes)?;
     let owes = flags & FLAG_OWES != 0;
-    let head = (flags & FLAG_HEAD != 0).then_some(StoredRunHead { summary, owes });
+    let head = (flags & FLAG_HEAD != 0).then_some(StoredRunHead { summary, owes, places, blobs });
+    let erases = flags & FLAG_ERASES != 0;
     let bytes = from_here.get(..run_bytes)?;
-    Some(Run { offset, key, first_seq, count, head, records, bytes })
+    Some(Run { offset, key, first_seq, count, head, erases, records, bytes })
 }

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use redb::Database;
 use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
 
+use crate::blobs::Blobs;
 use crate::error::Error;
 use crate::index::Index;
 use crate::options::Options;
@@ -21,6 +22,7 @@ pub(crate) struct Shared {
     pub options: Options,
     pub journal: Database,
     pub archive: Database,
+    pub blobs: Arc<Blobs>,
     pub index: Mutex<Index>,
     pub progress: Progress,
     pub inbox: Inbox,

@@ -1,7 +1,7 @@
 //! The store's surface: everything the rest of the program can ask of it.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -10,12 +10,14 @@ use bytes::Bytes;
 use redb::Database;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
-use crate::append::{Append, check_size};
+use crate::append::{Append, check_key, check_size};
+use crate::blobs::{BlobId, BlobPin, Blobs};
 use crate::directory::{self, StoredHead};
 use crate::document::{self, DOCUMENT_BYTES_MAX};
 use crate::error::Error;
 use crate::files::{self, Files};
 use crate::index::Index;
+use crate::lists::{self, Listed};
 use crate::options::Options;
 use crate::reading::{self, Page};
 use crate::shared::{DocumentJob, Inbox, Progress, Shared, guarded, lock};
@@ -42,14 +44,15 @@ impl Store {
     /// Opens the store in `dir`, creating both where they are new. Blocks: a store that was not
     /// closed is recovered first, and the journal is read once.
     pub fn open(dir: &Path, options: Options) -> Result<Self, Error> {
-        let Files { journal, archive, lock } = files::open(dir, &options)?;
-        Self::start(journal, archive, Some(lock), options)
+        let Files { journal, archive, blobs, lock } = files::open(dir, &options)?;
+        Self::start(journal, archive, blobs, Some(lock), options)
     }
 
-    /// Opens a store on two databases.
+    /// Opens a store on two databases and a directory of blobs.
     pub(crate) fn start(
         journal: Database,
         archive: Database,
+        blobs: PathBuf,
         directory_lock: Option<File>,
         options: Options,
     ) -> Result<Self, Error> {
@@ -62,6 +65,7 @@ impl Store {
             options,
             journal,
             archive,
+            blobs: Arc::new(Blobs::new(blobs)),
             index: Mutex::new(index),
             progress: Progress::default(),
             inbox: Inbox::default(),
@@ -93,6 +97,20 @@ impl Store {
         self.0.wait(answer).await
     }
 
+    /// Erases a key: its log, its head, its places and its references to blobs. From `Ok` on, which
+    /// comes after that is synced to disk, the key is as if it had never been, and an append may
+    /// begin anew. Erasing an unknown key is `Ok` as well; a damaged one becomes usable again.
+    ///
+    /// The bytes leave the disk later, with [`crate::compact`] at the latest. The erasure may happen
+    /// even if the future is dropped.
+    pub async fn erase(&self, key: Arc<[u8]>) -> Result<(), Error> {
+        self.0.shared.check_open()?;
+        check_key(&key)?;
+        let (reply, answer) = reply();
+        self.0.send(Job::Erase { key, reply }).await?;
+        self.0.wait(answer).await
+    }
+
     /// Reads events after `after_seq`, of about `bytes_max` bytes but at least one if there is any.
     /// Blocks.
     pub fn read(&self, key: &[u8], after_seq: u64, bytes_max: usize) -> Result<Page, Error> {
@@ -108,6 +126,31 @@ impl Store {
     pub fn owing(&self) -> Result<Vec<Arc<[u8]>>, Error> {
         let latest = self.0.shared.index().owing();
         guarded(b"the index of what is owed", || directory::owing(&self.0.shared.archive, latest))
+    }
+
+    /// The keys that stand in a list, the highest rank first, and of one rank in order of the keys:
+    /// up to `limit`, after the rank and key where the page before ended. A page that is shorter is
+    /// the last one. Damaged keys are left out. Blocks.
+    pub fn list(
+        &self,
+        list: &[u8],
+        after: Option<(u64, &[u8])>,
+        limit: usize,
+    ) -> Result<Vec<Listed>, Error> {
+        guarded(list, || lists::page(&self.0.shared, list, after, limit))
+    }
+
+    /// Stores a blob under its name, unless it is there. It is synced to disk afterwards, and stays
+    /// while the pin is held or a key refers to it: hold the pin until the append that does is done.
+    /// An [`Error::File`] is of this blob alone: the store goes on. Blocks.
+    pub fn put_blob(&self, id: BlobId, bytes: &[u8]) -> Result<BlobPin, Error> {
+        self.0.shared.check_open()?;
+        self.0.shared.blobs.put(id, bytes)
+    }
+
+    /// A blob's bytes, `None` if there is no such blob. Blocks.
+    pub fn blob(&self, id: &BlobId) -> Result<Option<Bytes>, Error> {
+        self.0.shared.blobs.get(id)
     }
 
     /// A document's bytes. Blocks.
@@ -149,8 +192,8 @@ impl Store {
         self.0.shared.failure.subscribe()
     }
 
-    /// Moves everything that is in the journal to the archive. `Ok` when it is moved and the
-    /// journal has let go of it.
+    /// Moves everything that is in the journal to the archive, carries out its erasures and removes
+    /// the files of blobs that nobody needs. `Ok` when it is moved and the journal has let go of it.
     pub async fn settle_archive(&self) -> Result<(), Error> {
         self.0.shared.check_open()?;
         let (moved, answer) = reply();

@@ -1,7 +1,8 @@
 //! Every table of the two files. `FORMAT.md` says what their rows hold.
 
-use redb::{Database, Durability, ReadableDatabase, TableDefinition};
+use redb::{Database, Durability, ReadableDatabase, Table, TableDefinition, WriteTransaction};
 
+use crate::blobs::BlobId;
 use crate::error::Error;
 use crate::row::ROW_BYTES_MAX;
 
@@ -17,6 +18,17 @@ pub(crate) const HEADS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("he
 /// Archive: the keys whose head owes something -> checksum of the key.
 pub(crate) const OWING: TableDefinition<&[u8], u32> = TableDefinition::new("owing");
 
+/// Archive: (list, rank from the highest to the lowest, key) of every place of every head.
+pub(crate) const PLACES: TableDefinition<(&[u8], u64, &[u8]), ()> = TableDefinition::new("places");
+
+/// Archive: (blob, key that refers to it) -> checksum of both.
+pub(crate) const BLOB_KEYS: TableDefinition<(&BlobId, &[u8]), u32> =
+    TableDefinition::new("blob_keys");
+
+/// Archive: (key, blob that it refers to): the same the other way around.
+pub(crate) const KEY_BLOBS: TableDefinition<(&[u8], &BlobId), ()> =
+    TableDefinition::new("key_blobs");
+
 /// Archive: name -> document.
 pub(crate) const DOCUMENTS: TableDefinition<&str, &[u8]> = TableDefinition::new("documents");
 
@@ -25,11 +37,41 @@ pub(crate) const DOCUMENTS: TableDefinition<&str, &[u8]> = TableDefinition::new(
 pub(crate) const QUARANTINE: TableDefinition<(u32, u64, u32), &[u8]> =
     TableDefinition::new("quarantine");
 
+/// Archive: the keys that were erased since a run in quarantine took their checksum.
+pub(crate) const PARDONED: TableDefinition<&[u8], ()> = TableDefinition::new("pardoned");
+
 /// Journal: one row that is written once, behind everything else, and never touched again.
 const END: TableDefinition<(), ()> = TableDefinition::new("end");
 
+/// The tables of the archive that a log has rows in, opened for writing.
+pub(crate) struct ArchiveTables<'txn> {
+    pub segments: Table<'txn, (&'static [u8], u64), &'static [u8]>,
+    pub heads: Table<'txn, &'static [u8], &'static [u8]>,
+    pub owing: Table<'txn, &'static [u8], u32>,
+    pub places: Table<'txn, (&'static [u8], u64, &'static [u8]), ()>,
+    pub blob_keys: Table<'txn, (&'static BlobId, &'static [u8]), u32>,
+    pub key_blobs: Table<'txn, (&'static [u8], &'static BlobId), ()>,
+    pub quarantine: Table<'txn, (u32, u64, u32), &'static [u8]>,
+    pub pardoned: Table<'txn, &'static [u8], ()>,
+}
+
+impl<'txn> ArchiveTables<'txn> {
+    pub(crate) fn open(txn: &'txn WriteTransaction) -> Result<Self, redb::Error> {
+        Ok(Self {
+            segments: txn.open_table(SEGMENTS)?,
+            heads: txn.open_table(HEADS)?,
+            owing: txn.open_table(OWING)?,
+            places: txn.open_table(PLACES)?,
+            blob_keys: txn.open_table(BLOB_KEYS)?,
+            key_blobs: txn.open_table(KEY_BLOBS)?,
+            quarantine: txn.open_table(QUARANTINE)?,
+            pardoned: txn.open_table(PARDONED)?,
+        })
+    }
+}
+
 const JOURNAL_TABLES: usize = 2;
-const ARCHIVE_TABLES: usize = 5;
+const ARCHIVE_TABLES: usize = 9;
 
 /// Creates the journal's tables where the file is new, so that no later reader meets a missing one,
 /// and grows the file ahead of its use: a sync is cheaper where the file system has no blocks to
@@ -71,8 +113,12 @@ pub(crate) fn create_in_archive(archive: &Database) -> Result<(), Error> {
         txn.open_table(SEGMENTS)?;
         txn.open_table(HEADS)?;
         txn.open_table(OWING)?;
+        txn.open_table(PLACES)?;
+        txn.open_table(BLOB_KEYS)?;
+        txn.open_table(KEY_BLOBS)?;
         txn.open_table(DOCUMENTS)?;
         txn.open_table(QUARANTINE)?;
+        txn.open_table(PARDONED)?;
         txn.commit()?;
         Ok(())
     };

@@ -11,10 +11,10 @@ use std::time::Duration;
 use redb::{Durability, WriteTransaction};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::append::{Append, pack};
+use crate::append::{Append, Entry, pack};
 use crate::directory;
 use crate::error::{Error, chain};
-use crate::index::{KeyRuns, RunAt};
+use crate::index::{At, Kept, KeyRuns, RunAt};
 use crate::row;
 use crate::shared::{Reply, Shared, guarded, panic_text};
 use crate::tables::ROWS;
@@ -30,6 +30,10 @@ const SLOW_WAIT: Duration = Duration::from_millis(20);
 pub(crate) enum Job {
     Append {
         append: Append,
+        reply: Reply,
+    },
+    Erase {
+        key: Arc<[u8]>,
         reply: Reply,
     },
     /// Look again: rows were archived, or the store closes. Answered after the rows are gone.
@@ -66,11 +70,11 @@ struct Writer {
 /// One group: what will be written, and who is told what afterwards.
 #[derive(Default)]
 struct Group {
-    appends: Vec<Append>,
+    entries: Vec<Entry>,
     replies: Vec<(Reply, Result<(), Error>)>,
     bytes: u64,
-    /// The last seq of each key the group appends to.
-    last_seqs: BTreeMap<Arc<[u8]>, u64>,
+    /// The last seq of each key the group appends to; `None` for one that it erases.
+    last_seqs: BTreeMap<Arc<[u8]>, Option<u64>>,
 }
 
 /// How a group ended.
@@ -86,7 +90,14 @@ enum Outcome {
 struct WrittenRow {
     row: u64,
     bytes: u64,
-    runs: Vec<(Arc<[u8]>, RunAt, Option<bool>)>,
+    runs: Vec<(Arc<[u8]>, RunAt, Kept)>,
+}
+
+impl Group {
+    fn add(&mut self, entry: Entry) {
+        self.bytes += entry.bytes();
+        self.entries.push(entry);
+    }
 }
 
 impl Writer {
@@ -97,6 +108,7 @@ impl Writer {
             for job in jobs {
                 match job {
                     Job::Append { append, reply } => self.check(append, reply, &mut group),
+                    Job::Erase { key, reply } => self.check_erasure(key, reply, &mut group),
                     Job::Wake { reply } => wakes.extend(reply),
                 }
             }
@@ -133,9 +145,8 @@ impl Writer {
         match self.expected_seq(&append.key, group) {
             Ok(expected) if expected == append.first_seq => {
                 let last_seq = append.first_seq + append.events.len() as u64 - 1;
-                group.last_seqs.insert(Arc::clone(&append.key), last_seq);
-                group.bytes += append.bytes();
-                group.appends.push(append);
+                group.last_seqs.insert(Arc::clone(&append.key), Some(last_seq));
+                group.add(Entry::Append(append));
                 group.replies.push((reply, Ok(())));
             }
             Ok(expected) => {
@@ -148,7 +159,7 @@ impl Writer {
 
     fn expected_seq(&self, key: &[u8], group: &Group) -> Result<u64, Error> {
         if let Some(last_seq) = group.last_seqs.get(key) {
-            return Ok(last_seq + 1);
+            return Ok(last_seq.unwrap_or(0) + 1);
         }
         {
             let index = self.shared.index();
@@ -163,10 +174,43 @@ impl Writer {
         Ok(archived.map_or(1, |head| head.last_seq + 1))
     }
 
+    /// Takes the erasure into the group. Where there is nothing to erase, nothing is written, and
+    /// the answer waits for the commit all the same: an erasure of the same group may be why.
+    fn check_erasure(&self, key: Arc<[u8]>, reply: Reply, group: &mut Group) {
+        let answer = self.is_known(&key, group).map(|known| {
+            if known {
+                group.last_seqs.insert(Arc::clone(&key), None);
+                group.add(Entry::Erase(key));
+            }
+        });
+        group.replies.push((reply, answer));
+    }
+
+    /// Whether anything is stored under the key, sound or not.
+    fn is_known(&self, key: &[u8], group: &Group) -> Result<bool, Error> {
+        if let Some(last_seq) = group.last_seqs.get(key) {
+            return Ok(last_seq.is_some());
+        }
+        {
+            let index = self.shared.index();
+            if index.is_damaged(key) {
+                return Ok(true);
+            }
+            if let Some(runs) = index.get(key) {
+                return Ok(!runs.runs.is_empty());
+            }
+        }
+        match guarded(key, || directory::head(&self.shared.archive, key)) {
+            Ok(head) => Ok(head.is_some()),
+            Err(Error::Damaged { .. }) => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Waits for the archive where the journal is nearly full; turns the group away where it stays
     /// full.
     fn make_room(&mut self, group: &mut Group) {
-        if group.appends.is_empty() {
+        if group.entries.is_empty() {
             return;
         }
         let mut archived = self.shared.progress.get();
@@ -201,7 +245,7 @@ impl Writer {
         }
         let archived = self.shared.progress.get();
         let trim = archived > self.trimmed_through;
-        if group.appends.is_empty() && !trim {
+        if group.entries.is_empty() && !trim {
             return Outcome::Committed;
         }
         if trim {
@@ -240,7 +284,7 @@ impl Writer {
     ) -> Result<Vec<WrittenRow>, redb::Error> {
         let mut table = txn.open_table(ROWS)?;
         let mut written = Vec::new();
-        for runs in pack(&group.appends) {
+        for runs in pack(&group.entries) {
             let row = self.next_row;
             self.next_row += 1;
             let bytes = row::row_bytes(&runs);
@@ -248,8 +292,8 @@ impl Writer {
             let offsets = row::encode(row, &runs, value.as_mut());
             let runs = runs.iter().zip(offsets).map(|(run, offset)| {
                 let count = crate::record::length(run.events.len());
-                let at = RunAt { row, offset, first_seq: run.first_seq, count };
-                (Arc::clone(run.key), at, run.head.map(|head| head.owes))
+                let at = RunAt { at: At { row, offset }, first_seq: run.first_seq, count };
+                (Arc::clone(run.key), at, Kept::of_new(run))
             });
             written.push(WrittenRow { row, bytes: bytes as u64, runs: runs.collect() });
         }
@@ -261,8 +305,8 @@ impl Writer {
         let any = !written.is_empty();
         for row in written {
             index.begin_row(row.row, row.bytes);
-            for (key, at, owes) in row.runs {
-                index.add_run(&key, at, owes);
+            for (key, at, kept) in row.runs {
+                index.add_run(&key, at, kept);
             }
         }
         let bytes = index.bytes();
@@ -281,7 +325,9 @@ impl Writer {
         while let Some(job) = self.jobs.blocking_recv() {
             let refusal = self.shared.check_open().err().unwrap_or(Error::Closed);
             match job {
-                Job::Append { reply, .. } | Job::Wake { reply: Some(reply) } => {
+                Job::Append { reply, .. }
+                | Job::Erase { reply, .. }
+                | Job::Wake { reply: Some(reply) } => {
                     // A caller that no longer waits has no use for the answer.
                     let _ = reply.send(Err(refusal));
                 }
@@ -294,12 +340,13 @@ impl Writer {
 fn job_bytes(job: &Job) -> u64 {
     match job {
         Job::Append { append, .. } => append.bytes(),
+        Job::Erase { key, .. } => key.len() as u64,
         Job::Wake { .. } => 0,
     }
 }
 
 fn turn_away(group: &mut Group) {
-    group.appends.clear();
+    group.entries.clear();
     group.bytes = 0;
     for (_, answer) in &mut group.replies {
         if answer.is_ok() {

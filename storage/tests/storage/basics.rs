@@ -79,9 +79,14 @@ fn events_of_every_size_are_kept() {
     let sizes = [0, 1, 4_096, 65_000, 65_463, 65_464, 65_465, 70_000, 1 << 20, 3, 200_000, 0];
     let events: Vec<Bytes> =
         (0_u8..).zip(sizes).map(|(fill, size)| Bytes::from(vec![fill; size])).collect();
-    let head = Head { summary: Bytes::from(vec![7; 100_000]), owes: false };
-    let whole =
-        Append { key: Arc::clone(&key), first_seq: 1, events: events.clone(), head: head.clone() };
+    let head = Head { summary: Bytes::from(vec![7; 100_000]), owes: false, places: Vec::new() };
+    let whole = Append {
+        key: Arc::clone(&key),
+        first_seq: 1,
+        events: events.clone(),
+        head: head.clone(),
+        blobs: Vec::new(),
+    };
     runtime.block_on(store.append(whole)).unwrap();
     for settled in [false, true] {
         if settled {
@@ -104,7 +109,12 @@ fn an_append_without_events_changes_the_head_only() {
         key: Arc::clone(&key),
         first_seq,
         events: Vec::new(),
-        head: Head { summary: Bytes::from_static(summary.as_bytes()), owes: true },
+        head: Head {
+            summary: Bytes::from_static(summary.as_bytes()),
+            owes: true,
+            places: Vec::new(),
+        },
+        blobs: Vec::new(),
     };
     runtime.block_on(store.append(only_head(1, "empty"))).unwrap();
     assert_eq!(store.head(&key).unwrap().unwrap().last_seq, 0);
@@ -213,7 +223,8 @@ fn files_are_private() {
     let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&data), 0o700);
     for entry in std::fs::read_dir(&data).unwrap() {
-        assert_eq!(mode(&entry.unwrap().path()), 0o600);
+        let path = entry.unwrap().path();
+        assert_eq!(mode(&path), if path.is_dir() { 0o700 } else { 0o600 });
     }
     store.close();
 }

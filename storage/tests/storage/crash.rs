@@ -4,7 +4,7 @@
 //! `TURND_CRASH_IMAGES` sets how many images are opened, `TURND_SEED` where the random numbers
 //! start.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,18 +13,50 @@ use turnd_storage::fault::{Disk, Image};
 use turnd_storage::{Options, Store};
 
 use crate::images::Durable;
-use crate::kit::{Random, append, event, expected_head, key, number_from, owes, read_all, small};
+use crate::kit::{
+    LISTS, Random, append_of, blob_files, blob_name, blob_path, blobs, event_of, expected_head_of,
+    expected_list, key, list_all, number_from, owes, read_all, small,
+};
 
 const KEYS: u64 = 12;
 const IMAGES_OF_ONE_RUN: usize = 40;
+/// Of so many images one is looked at with its blobs.
+const IMAGES_WITHOUT_BLOBS: u64 = 8;
+
+/// A log: how often its key was erased before, and its last seq.
+type Log = (u64, u64);
 
 /// What was asked of one key.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Expected {
-    /// The last seq of each append that was started.
-    ends: Vec<u64>,
-    /// When which last seq was acknowledged: the count of operations of the disk, and the seq.
+    /// The log as it was at first, and after each append and erasure that was started.
+    logs: Vec<Log>,
+    /// When which of them was acknowledged: the count of operations of the disk, and its position.
     acknowledged: Vec<(usize, u64)>,
+}
+
+impl Default for Expected {
+    fn default() -> Self {
+        Self { logs: vec![(0, 0)], acknowledged: Vec::new() }
+    }
+}
+
+impl Expected {
+    /// The logs that may be there after a crash at operation `at`, with their positions. Nothing
+    /// tells empty ones apart, so the latest comes first.
+    fn possible(&self, at: usize) -> impl Iterator<Item = (usize, Log)> {
+        let durable = usize::try_from(acknowledged(&self.acknowledged, at)).unwrap();
+        self.logs.iter().copied().enumerate().skip(durable).rev()
+    }
+
+    /// Which of them the store has.
+    fn found(&self, store: &Store, key: &[u8], at: usize) -> Result<(usize, Log), String> {
+        let head = store.head(key).map_err(|error| error.to_string())?;
+        let is_it =
+            |(_, (life, last_seq)): &(usize, Log)| head == expected_head_of(key, *life, *last_seq);
+        let found = self.possible(at).find(is_it);
+        found.ok_or_else(|| format!("{}: {head:?} is none of its heads", key.escape_ascii()))
+    }
 }
 
 /// What was asked of the store.
@@ -91,6 +123,7 @@ fn work(disk: &Disk, store: &Store, oracle: &mut Oracle, seed: u64, rounds: u64)
     });
 }
 
+/// Appends to a key, and erases it at times.
 async fn append_to_one(
     disk: Disk,
     store: Store,
@@ -100,15 +133,22 @@ async fn append_to_one(
     rounds: u64,
 ) -> Expected {
     let key = key(number);
-    let mut next = store.head(&key).unwrap().map_or(1, |head| head.last_seq + 1);
+    let (position, mut log) = expected.found(&store, &key, 0).unwrap();
     // What a crash took is not awaited any more.
-    expected.ends.retain(|end| *end < next);
+    expected.logs.truncate(position + 1);
     for _ in 0..rounds {
-        let count = random.below(5) + 1;
-        expected.ends.push(next + count - 1);
-        store.append(append(&key, next, count)).await.unwrap();
-        expected.acknowledged.push((disk.ops_count(), next + count - 1));
-        next += count;
+        let (life, last_seq) = log;
+        if random.below(7) == 0 {
+            log = (life + 1, 0);
+            expected.logs.push(log);
+            store.erase(Arc::clone(&key)).await.unwrap();
+        } else {
+            let count = random.below(5) + 1;
+            log = (life, last_seq + count);
+            expected.logs.push(log);
+            store.append(append_of(&key, life, last_seq + 1, count)).await.unwrap();
+        }
+        expected.acknowledged.push((disk.ops_count(), expected.logs.len() as u64 - 1));
     }
     expected
 }
@@ -116,28 +156,30 @@ async fn append_to_one(
 /// Says what is wrong with a store opened after a power cut at operation `at`.
 fn check(store: &Store, oracle: &Oracle, at: usize) -> Result<(), String> {
     let owing = store.owing().map_err(|error| error.to_string())?;
+    let mut logs = Vec::new();
     for (key, expected) in &oracle.keys {
         let name = key.escape_ascii();
         let events = read_all(store, key, 700).map_err(|error| format!("{name}: {error}"))?;
-        let last_seq = events.len() as u64;
-        let durable = acknowledged(&expected.acknowledged, at);
-        if last_seq < durable {
-            return Err(format!("{name}: {last_seq} events of {durable} acknowledged"));
-        }
-        if last_seq != 0 && !expected.ends.contains(&last_seq) {
-            return Err(format!("{name}: ends at {last_seq}, within an append"));
+        let (_, (life, last_seq)) = expected.found(store, key, at)?;
+        if events.len() as u64 != last_seq {
+            return Err(format!("{name}: {} events of {last_seq}", events.len()));
         }
         for ((seq, found), place) in events.iter().zip(1..) {
-            if *seq != place || *found != event(key, place) {
+            if *seq != place || *found != event_of(key, life, place) {
                 return Err(format!("{name}: wrong event at {place}"));
             }
         }
-        let head = store.head(key).map_err(|error| error.to_string())?;
-        if head != expected_head(key, last_seq) {
-            return Err(format!("{name}: {head:?} with {last_seq} events"));
-        }
         if owing.contains(key) != (last_seq > 0 && owes(last_seq)) {
             return Err(format!("{name}: the index of what is owed is wrong at {last_seq}"));
+        }
+        if last_seq > 0 {
+            logs.push((Arc::clone(key), life, last_seq));
+        }
+    }
+    for list in LISTS {
+        let rows = list_all(store, list, 5).map_err(|error| error.to_string())?;
+        if rows != expected_list(list, logs.iter().cloned()) {
+            return Err(format!("list {}: {rows:?} for {logs:?}", list.escape_ascii()));
         }
     }
     check_document(store, oracle, at)
@@ -149,6 +191,41 @@ fn check_document(store: &Store, oracle: &Oracle, at: usize) -> Result<(), Strin
     let durable = acknowledged(&oracle.documents_acknowledged, at);
     if version < durable || version > oracle.documents_started {
         return Err(format!("document {version}, acknowledged {durable}"));
+    }
+    Ok(())
+}
+
+/// Opens the image with every blob that was ever referred to: those of the logs that are found must
+/// stay, and all others must go.
+fn check_blobs(image: Image, oracle: &Oracle, at: usize, options: &Options) -> Result<(), String> {
+    let dir = tempfile::tempdir().unwrap();
+    let put = |id| {
+        let path = blob_path(dir.path(), &id);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, b"").unwrap();
+    };
+    for (key, expected) in &oracle.keys {
+        let all = expected.logs.iter();
+        all.flat_map(|(life, last_seq)| blobs(key, *life, *last_seq)).for_each(put);
+    }
+    let disk = Disk::new(image);
+    disk.keep_blobs_in(dir.path());
+    let store = disk.open(options.clone()).map_err(|error| format!("{error:?}"))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(store.settle_archive()).map_err(|error| error.to_string())?;
+    check(&store, oracle, at)?;
+    let mut referred = BTreeSet::new();
+    for (key, expected) in &oracle.keys {
+        let (_, (life, last_seq)) = expected.found(&store, key, at)?;
+        let ends =
+            expected.logs.iter().filter(|log| log.0 == life && (1..=last_seq).contains(&log.1));
+        let ids = ends.flat_map(|(life, last_seq)| blobs(key, *life, *last_seq));
+        referred.extend(ids.map(|id| blob_name(&id)));
+    }
+    let files = blob_files(dir.path());
+    if files != referred {
+        let lost: Vec<_> = referred.difference(&files).collect();
+        return Err(format!("blobs: {lost:?} lost, {} of {} there", files.len(), referred.len()));
     }
     Ok(())
 }
@@ -178,6 +255,9 @@ fn crash_twice(
     options: &Options,
 ) -> Result<(), String> {
     let mut random = Random(seed);
+    if random.below(IMAGES_WITHOUT_BLOBS) == 0 {
+        check_blobs(image.clone(), oracle, at, options)?;
+    }
     let disk = Disk::new(image.clone());
     let store = disk.open(options.clone()).map_err(|error| format!("first: {error:?}"))?;
     let recovered = disk.ops_count();

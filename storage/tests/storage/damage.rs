@@ -196,8 +196,8 @@ fn real_store(dir: &Path) {
 #[test]
 fn another_version_of_the_format_is_refused_and_left_alone() {
     let formats = [
-        ("turnd-storage 2\n", "format 2"),
-        ("turnd-storage 0\n", "format 0"),
+        ("turnd-storage 1\n", "format 1"),
+        ("turnd-storage 3\n", "format 3"),
         ("something else", "format something else"),
         ("", "format"),
     ];
@@ -213,7 +213,7 @@ fn another_version_of_the_format_is_refused_and_left_alone() {
         let refused = Store::open(dir.path(), quiet()).map(|_| ()).unwrap_err();
         assert!(matches!(refused, Error::Format { .. }), "{refused}");
         let message = refused.to_string();
-        assert!(message.contains("reads format 1") && message.contains(named), "{message}");
+        assert!(message.contains("reads format 2") && message.contains(named), "{message}");
         assert!(before == contents());
     }
 }

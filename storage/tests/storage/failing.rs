@@ -10,52 +10,79 @@ use turnd_storage::fault::{Disk, Failure, Image, Kind};
 use turnd_storage::{Error, Options, Store};
 
 use crate::images::Durable;
-use crate::kit::{Random, append, assert_log, key, number_from, quiet, runtime, small};
+use crate::kit::{
+    Random, append, append_of, assert_log, assert_log_of, expected_head_of, key, number_from,
+    quiet, runtime, small,
+};
 
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 
-/// For each key: the last seq acknowledged, and the last one asked for.
-type Asked = BTreeMap<Arc<[u8]>, (u64, u64)>;
+/// For each key the log that was acknowledged and the one last asked for: how often the key was
+/// erased, and the last seq.
+type Asked = BTreeMap<Arc<[u8]>, ((u64, u64), (u64, u64))>;
 
 fn options() -> Options {
     // Small caches, so that reads reach the disk.
     Options { journal_cache_bytes: 0, archive_cache_bytes: 0, idle: quiet().idle, ..small() }
 }
 
-/// Appends, moves, reads and documents in a fixed order, until the first error.
+/// Appends, erasures, moves, reads and documents in a fixed order, until the first error.
 fn work(store: &Store, asked: &mut Asked) -> Result<(), Error> {
     let runtime = runtime();
     for round in 0..2 {
         for number in 0..2 {
             let key = key(number);
-            let (acknowledged, last) = asked.entry(Arc::clone(&key)).or_default();
+            let ((life, last_seq), _) = *asked.entry(Arc::clone(&key)).or_default();
             let count = (round + number) % 3 + 1;
-            *last = *acknowledged + count;
-            let result = runtime.block_on(store.append(append(&key, *acknowledged + 1, count)));
-            if matches!(result, Err(Error::Poisoned { .. } | Error::Database { .. })) {
-                // Refused for certain.
-                *last = *acknowledged;
-            }
-            result?;
-            *acknowledged = *last;
+            let append = append_of(&key, life, last_seq + 1, count);
+            let result = runtime.block_on(store.append(append));
+            note(asked, &key, (life, last_seq + count), result)?;
             store.read(&key, 0, 1 << 20)?;
+            store.list(b"all", None, 10)?;
         }
         runtime.block_on(store.put_document("document", Bytes::from(vec![1; 900])))?;
         if round % 2 == 1 {
             runtime.block_on(store.settle_archive())?;
         }
+        // One log of the journal, one of the archive.
+        let result = runtime.block_on(store.erase(key(round)));
+        let ((life, _), _) = asked.get(&key(round)).copied().unwrap_or_default();
+        note(asked, &key(round), (life + 1, 0), result)?;
     }
-    Ok(())
+    runtime.block_on(store.settle_archive())
+}
+
+/// Notes what came of asking for a log.
+fn note(
+    asked: &mut Asked,
+    key: &Arc<[u8]>,
+    log: (u64, u64),
+    result: Result<(), Error>,
+) -> Result<(), Error> {
+    let (acknowledged, last) = asked.entry(Arc::clone(key)).or_default();
+    match result {
+        Ok(()) => (*acknowledged, *last) = (log, log),
+        // Refused for certain.
+        Err(Error::Poisoned { .. } | Error::Database { .. }) => {}
+        Err(_) => *last = log,
+    }
+    result
 }
 
 /// What is there after the next open holds what was acknowledged, and at most what was asked for.
 fn check(image: Image, asked: &Asked) {
     let store = Disk::new(image).open(options()).unwrap();
-    for (key, (acknowledged, last)) in asked {
-        let found = store.head(key).unwrap().map_or(0, |head| head.last_seq);
-        assert!(found == *acknowledged || found == *last, "{found} of {acknowledged}..{last}");
-        assert_log(&store, key, found);
+    for _ in 0..2 {
+        for (key, (acknowledged, last)) in asked {
+            let found = store.head(key).unwrap();
+            let is_there =
+                |(life, last_seq): &&(u64, u64)| found == expected_head_of(key, *life, *last_seq);
+            let log = [acknowledged, last].into_iter().find(is_there);
+            let (life, last_seq) = log.unwrap_or_else(|| panic!("{found:?} of {last:?}"));
+            assert_log_of(&store, key, *life, *last_seq);
+        }
+        runtime().block_on(store.settle_archive()).unwrap();
     }
 }
 
@@ -102,6 +129,8 @@ fn assert_poisoned(store: &Store, result: &Result<(), Error>) {
     let refused = runtime.block_on(store.put_document("document", Bytes::new()));
     assert!(matches!(refused, Err(Error::Poisoned { .. })), "{refused:?}");
     let refused = runtime.block_on(store.settle_archive());
+    assert!(matches!(refused, Err(Error::Poisoned { .. })), "{refused:?}");
+    let refused = runtime.block_on(store.erase(key(0)));
     assert!(matches!(refused, Err(Error::Poisoned { .. })), "{refused:?}");
 }
 

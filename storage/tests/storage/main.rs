@@ -7,10 +7,14 @@
 )]
 
 mod basics;
+mod blobs;
+mod compacting;
 mod crash;
 mod damage;
+mod erasing;
 mod failing;
 mod images;
 mod kit;
+mod lists;
 mod model;
 mod moves;

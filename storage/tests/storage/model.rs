@@ -1,14 +1,17 @@
 //! Random histories against a plain map, and many writers at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use proptest::prelude::*;
+use tempfile::TempDir;
 use turnd_storage::fault::Disk;
-use turnd_storage::{Options, Store};
+use turnd_storage::{BlobId, Options, Store};
 
 use crate::kit::{
-    Random, append, assert_log, event, key, number_from, owes, quiet, read_all, runtime, small,
+    LISTS, Random, append, append_of, assert_log, blob_bytes, blob_files, blob_name, event,
+    event_of, expected_list, key, list_all, number_from, owes, places, put_blobs, quiet, read_all,
+    runtime, small, summary,
 };
 
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +24,9 @@ enum Action {
     Conflict {
         key: u64,
         off: u64,
+    },
+    Erase {
+        key: u64,
     },
     Settle,
     Reopen,
@@ -35,6 +41,7 @@ fn action() -> impl Strategy<Value = Action> {
     prop_oneof![
         8 => (0..6_u64, 0..20_u64).prop_map(|(key, count)| Action::Append { key, count }),
         1 => (0..6_u64, 1..9_u64).prop_map(|(key, off)| Action::Conflict { key, off }),
+        2 => (0..6_u64).prop_map(|key| Action::Erase { key }),
         1 => Just(Action::Settle),
         1 => Just(Action::Reopen),
         4 => (0..6_u64, 0..60_u64, 0..4000_usize)
@@ -42,29 +49,53 @@ fn action() -> impl Strategy<Value = Action> {
     ]
 }
 
+/// The plain model of a key.
+#[derive(Clone, Debug, Default)]
+struct Log {
+    /// How often it was erased.
+    life: u64,
+    /// `None` before the first append.
+    last_seq: Option<u64>,
+    blobs: BTreeSet<BlobId>,
+}
+
 struct Tested {
     disk: Disk,
+    blobs: TempDir,
     options: Options,
     store: Store,
-    /// The plain model: the last seq of each key.
-    model: BTreeMap<u64, u64>,
+    model: BTreeMap<u64, Log>,
 }
 
 impl Tested {
     fn act(&mut self, action: Action) {
         match action {
             Action::Append { key: number, count } => {
-                let last = self.model.entry(number).or_default();
-                let append = append(&key(number), *last + 1, count);
+                let log = self.model.entry(number).or_default();
+                let last = log.last_seq.unwrap_or(0);
+                let append = append_of(&key(number), log.life, last + 1, count);
+                log.last_seq = Some(last + count);
+                log.blobs.extend(&append.blobs);
+                let pins = put_blobs(&self.store, &append);
                 runtime().block_on(self.store.append(append)).unwrap();
-                *last += count;
+                drop(pins);
             }
             Action::Conflict { key: number, off } => {
-                let last = self.model.get(&number).copied().unwrap_or(0);
-                let append = append(&key(number), last + 1 + off, 1);
+                let log = self.model.get(&number).cloned().unwrap_or_default();
+                let append = append(&key(number), log.last_seq.unwrap_or(0) + 1 + off, 1);
                 runtime().block_on(self.store.append(append)).unwrap_err();
             }
-            Action::Settle => runtime().block_on(self.store.settle_archive()).unwrap(),
+            Action::Erase { key: number } => {
+                runtime().block_on(self.store.erase(key(number))).unwrap();
+                let log = self.model.entry(number).or_default();
+                *log = Log { life: log.life + 1, ..Log::default() };
+            }
+            Action::Settle => {
+                runtime().block_on(self.store.settle_archive()).unwrap();
+                let referenced = self.model.values().flat_map(|log| &log.blobs);
+                let referenced: BTreeSet<String> = referenced.map(blob_name).collect();
+                assert_eq!(blob_files(self.blobs.path()), referenced);
+            }
             Action::Reopen => {
                 self.store.clone().close();
                 let empty = Disk::default().open(quiet()).unwrap();
@@ -77,11 +108,12 @@ impl Tested {
 
     fn read(&self, number: u64, after: u64, bytes_max: usize) {
         let key = key(number);
-        let last = self.model.get(&number).copied().unwrap_or(0);
+        let log = self.model.get(&number).cloned().unwrap_or_default();
+        let last = log.last_seq.unwrap_or(0);
         let page = self.store.read(&key, after, bytes_max).unwrap();
         let mut bytes = 0;
         for ((seq, found), place) in page.events.iter().zip(after + 1..) {
-            assert_eq!((*seq, found), (place, &event(&key, place)));
+            assert_eq!((*seq, found), (place, &event_of(&key, log.life, place)));
             bytes += found.len();
         }
         let read = page.events.len() as u64;
@@ -91,15 +123,33 @@ impl Tested {
     }
 
     fn invariant_store_agrees_with_model(&self) {
-        for (number, last_seq) in &self.model {
+        for (number, Log { life, last_seq, blobs }) in &self.model {
             let key = key(*number);
             let head = self.store.head(&key).unwrap();
-            assert_eq!(head.map(|head| head.last_seq), Some(*last_seq));
-            assert_eq!(read_all(&self.store, &key, 2000).unwrap().len() as u64, *last_seq);
+            assert_eq!(head.as_ref().map(|head| head.last_seq), *last_seq);
+            if let Some(head) = head {
+                assert_eq!(head.summary, summary(&key, *life, head.last_seq));
+                assert_eq!(head.places, places(&key, *life, head.last_seq));
+            }
+            let events = read_all(&self.store, &key, 2000).unwrap();
+            assert_eq!(events.len() as u64, last_seq.unwrap_or(0));
+            for id in blobs {
+                assert_eq!(self.store.blob(id).unwrap().unwrap(), blob_bytes(id));
+            }
         }
-        let owing = self.model.iter().filter(|(_, last_seq)| owes(**last_seq));
-        let owing: Vec<_> = owing.map(|(number, _)| key(*number)).collect();
+        let logs = || {
+            let logs = self.model.iter();
+            logs.filter_map(|(number, log)| Some((key(*number), log.life, log.last_seq?)))
+        };
+        let owing = logs().filter(|(_, _, last_seq)| owes(*last_seq));
+        let owing: Vec<_> = owing.map(|(key, _, _)| key).collect();
         assert_eq!(self.store.owing().unwrap(), owing);
+        for list in LISTS {
+            for limit in [1, 3, 100] {
+                let rows = list_all(&self.store, list, limit).unwrap();
+                assert_eq!(rows, expected_list(list, logs()));
+            }
+        }
     }
 }
 
@@ -117,8 +167,10 @@ proptest! {
             quiet()
         };
         let disk = Disk::default();
+        let blobs = tempfile::tempdir().unwrap();
+        disk.keep_blobs_in(blobs.path());
         let store = disk.open(options.clone()).unwrap();
-        let mut tested = Tested { disk, options, store, model: BTreeMap::new() };
+        let mut tested = Tested { disk, blobs, options, store, model: BTreeMap::new() };
         for action in actions {
             tested.act(action);
             tested.invariant_store_agrees_with_model();
