@@ -1,4 +1,5 @@
-//! What the core costs by itself: replay of a long log, with and without its decoding, and one turn.
+//! What the core costs by itself: replay of a long log, with and without its decoding, one turn, and a
+//! view of a whole long conversation.
 
 use std::hint::black_box;
 
@@ -6,10 +7,16 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use turnd::ids::{AgentId, CallId, LlmId, OwnerId, SessionId, SessionKey, local_tenant};
 use turnd::protocol::agent::{AgentConfig, RetryPolicy};
 use turnd::protocol::event::Event;
-use turnd::protocol::input::{Identity, Input};
+use turnd::protocol::input::{
+    Conditions, Identity, Input, MessageInput, MessagesInput, Submit, SubmitBody,
+};
+use turnd::protocol::json;
 use turnd::protocol::llm::LlmResponse;
 use turnd::protocol::message::{Message, Role};
-use turnd::session::{Caller, Command, Effect, ModelOutcome, Session, Submission};
+use turnd::protocol::view::ViewRequest;
+use turnd::session::{
+    Bounds, Caller, Command, Context, Effect, ModelOutcome, Session, Shown, Step, Submission,
+};
 use turnd::time::Timestamp;
 
 const TURNS: usize = 10_000;
@@ -25,22 +32,34 @@ fn agent() -> AgentConfig {
         system: None,
         stream: true,
         retry: RetryPolicy::MODEL_CALL,
+        tools: Vec::new(),
     }
 }
 
-fn submit() -> Command {
+fn submit(input: Input) -> Command {
+    let zoe = OwnerId::parse("zoe").expect("an owner");
     Command::Submit(Box::new(Submission {
-        caller: Caller::Frontend,
-        identity: Identity { id: OwnerId::parse("zoe").expect("an owner"), metadata: None },
+        caller: Caller::Frontend(zoe.clone()),
+        identity: Identity { id: zoe, metadata: None },
         agent_id: AgentId::parse("helper").expect("an id"),
         turn_id: None,
         queue: false,
-        input: Input::Message {
-            message: Message::text(Role::User, "What is the weather in Oslo?"),
-            stream: None,
-        },
-        queued_turns_max: 100,
+        conditions: Conditions::default(),
+        input,
+        blobs: std::collections::BTreeMap::new(),
     }))
+}
+
+fn question() -> Input {
+    let message = Message::text(Role::User, "What is the weather in Oslo?");
+    Input::Message(MessageInput { message, stream: None })
+}
+
+fn decide_one(session: &mut Session, command: Command, now: Timestamp) -> Step {
+    let (agent, shown) = (agent(), Shown::new());
+    let bounds = Bounds { queued_turns_max: 100, event_bytes_max: 1 << 20 };
+    let context = Context { agent: Some(&agent), bounds, shown: &shown };
+    session.decide(command, &context, now).expect("accepted")
 }
 
 fn answer(id: CallId, attempt: u32) -> Command {
@@ -54,13 +73,12 @@ fn answer(id: CallId, attempt: u32) -> Command {
 }
 
 /// One turn: a submit and the answer to its model call.
-fn turn(session: &mut Session, agent: &AgentConfig, now: Timestamp) -> Vec<Event> {
-    let step = session.decide(submit(), Some(agent), now).expect("accepted");
+fn turn(session: &mut Session, now: Timestamp) -> Vec<Event> {
+    let step = decide_one(session, submit(question()), now);
     let mut events = step.events;
     for effect in step.effects {
         if let Effect::CallModel { id, attempt } = effect {
-            let step = session.decide(answer(id, attempt), Some(agent), now);
-            events.extend(step.expect("pending").events);
+            events.extend(decide_one(session, answer(id, attempt), now).events);
         }
     }
     events
@@ -72,7 +90,7 @@ fn conversation(turns: usize) -> (Session, Vec<Event>) {
     let mut log = Vec::new();
     let mut now = Timestamp::from_millis(1_790_000_000_000);
     for _ in 0..turns {
-        log.extend(turn(&mut session, &agent(), now));
+        log.extend(turn(&mut session, now));
         now = now.plus(std::time::Duration::from_secs(1));
     }
     (session, log)
@@ -107,7 +125,6 @@ fn replay(criterion: &mut Criterion) {
 /// A turn costs the same at the start of a session and at the end of a long one.
 fn decide(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("decide submit and settle");
-    let agent = agent();
     for turns in [1, 100, TURNS] {
         let (session, log) = conversation(turns);
         let now = log.last().expect("a turn").occurred_at;
@@ -116,10 +133,10 @@ fn decide(criterion: &mut Criterion) {
                 || {
                     let mut session = session.clone();
                     // A clone is full to the brim: its first turn would pay for making room.
-                    turn(&mut session, &agent, now);
+                    turn(&mut session, now);
                     session
                 },
-                |session| turn(session, &agent, now),
+                |session| turn(session, now),
                 BatchSize::PerIteration,
             );
         });
@@ -127,5 +144,39 @@ fn decide(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, replay, decide);
+/// The whole conversation with one new message, as a chat front end sends it: to read it, and to find
+/// what is new in it.
+fn view(criterion: &mut Criterion) {
+    let (session, log) = conversation(TURNS / 2);
+    let now = log.last().expect("a turn").occurred_at;
+    let view = session.view(&ViewRequest::default()).expect("it exists");
+    let mut messages: Vec<Message> = view.messages.iter().map(|it| (**it).clone()).collect();
+    messages.push(Message::text(Role::User, "And tomorrow?"));
+    let input = Input::Messages(MessagesInput { messages, stream: None, client: None });
+    let body = serde_json::json!({ "input": &input }).to_string();
+    let body = body.replacen("\"input\":{", "\"input\":{\"agent_id\":\"helper\",", 1);
+    let mut group = criterion.benchmark_group("a view of 10,000 messages");
+    group.sample_size(20);
+    group.bench_function("read", |bench| {
+        bench.iter(|| {
+            let read = |root: &json::Node<'_>| Submit::read_client(root, 1 << 20);
+            let submit = json::decode(black_box(body.as_bytes()), json::DEPTH_MAX, read);
+            assert!(matches!(submit.expect("a submit").body, SubmitBody::Turn(_)));
+        });
+    });
+    group.bench_function("decide", |bench| {
+        bench.iter_batched(
+            || (session.clone(), submit(input.clone())),
+            |(mut session, command)| {
+                let step = decide_one(&mut session, command, now);
+                assert_eq!(step.events.len(), 4, "nothing but the new message");
+                (session, step)
+            },
+            BatchSize::PerIteration,
+        );
+    });
+    group.finish();
+}
+
+criterion_group!(benches, replay, decide, view);
 criterion_main!(benches);

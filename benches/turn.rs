@@ -1,4 +1,5 @@
-//! Whole turns over loopback, against a bare hyper server that answers hello, in one run.
+//! Whole turns over loopback, and pages of a long conversation, against a bare hyper server that
+//! answers hello, in one run.
 //!
 //! A turn is a submit and a stream of that turn read to its end, on the built-in model, with every
 //! event durable. Read the ratios: both sides have the same client and the same cores.
@@ -179,5 +180,68 @@ fn turns(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, turns);
+/// The session `long`: 10,000 messages in ten appends, which end with the assistant, so that no model is
+/// asked.
+async fn fill(client: &mut Client) {
+    for append in 0..10 {
+        let message = |index: usize| {
+            let role = if index.is_multiple_of(2) { "user" } else { "assistant" };
+            let text = "It rains, as it does on most days of the year.";
+            format!(r#"{{"id":"m{append}.{index}","role":"{role}","content":"{text}"}}"#)
+        };
+        let messages: Vec<String> = (0..1000).map(message).collect();
+        let body = format!(
+            r#"{{"agent_id":"demo","identity":{{"id":"ann"}},"session_id":"long","payload":{{"type":"client.append","messages":[{}]}}}}"#,
+            messages.join(",")
+        );
+        let answer = client.exchange(&post("/api/machine/sessions/submit", &body)).await;
+        assert!(answer.starts_with(b"HTTP/1.1 202"), "{}", String::from_utf8_lossy(answer));
+    }
+}
+
+/// The token of `ann`.
+async fn token(client: &mut Client) -> String {
+    let mint =
+        post("/api/machine/client-tokens", r#"{"identity":{"id":"ann"},"ttl_seconds":86400}"#);
+    let answer = String::from_utf8_lossy(client.exchange(&mint).await).into_owned();
+    let token = answer.split("\"token\":\"").nth(1).and_then(|rest| rest.split('"').next());
+    token.expect("a token").to_owned()
+}
+
+fn pages(criterion: &mut Criterion) {
+    let runtime = Runtime::new().expect("a runtime");
+    let data = tempfile::tempdir().expect("a folder");
+    let turnd = runtime.block_on(start_turnd(&data.path().join("data")));
+    let hello = runtime.block_on(start_hello());
+    let token = runtime.block_on(async {
+        let mut client = Client::connect(turnd).await;
+        fill(&mut client).await;
+        token(&mut client).await
+    });
+    let get = |path: &str| {
+        format!("GET {path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {token}\r\n\r\n")
+    };
+    let page = "/api/client/sessions/long?tree=false";
+    let requests = [
+        ("hyper hello", hello, "GET / HTTP/1.1\r\nHost: bench\r\n\r\n".to_owned()),
+        ("the last 50", turnd, get(&format!("{page}&limit=50"))),
+        ("50 in the middle", turnd, get(&format!("{page}&limit=50&before=m5.0"))),
+        ("all, without the tree", turnd, get(page)),
+        ("a list of one", turnd, get("/api/client/sessions")),
+    ];
+    let mut group = criterion.benchmark_group("of 10,000 messages");
+    group.throughput(Throughput::Elements(1)).sample_size(20);
+    for (name, address, request) in requests {
+        let mut client = runtime.block_on(Client::connect(address));
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                let answer = runtime.block_on(client.exchange(&request));
+                assert!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(answer));
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, turns, pages);
 criterion_main!(benches);

@@ -79,6 +79,8 @@ identifiers! {
     MessageId: parse_id;
     /// A model or tool call; for a model call also the id of its reply (S24).
     CallId: parse_id;
+    /// A pause that somebody must answer.
+    InterruptId: parse_id;
     /// An agent of the manifest.
     AgentId: parse_id;
     /// A model block of the manifest.
@@ -165,6 +167,11 @@ pub fn tool_call_id(reply: &MessageId, index: usize) -> CallId {
     let digits =
         digest.iter().take(12).fold(0_u128, |digits, byte| digits << 8 | u128::from(*byte));
     CallId(format!("call_{digits:024x}").into())
+}
+
+/// As [`derive_message_id`], for an interrupt that came without an id.
+pub fn derive_interrupt_id(key: &SessionKey, seq: Seq, index: u32, now: Timestamp) -> InterruptId {
+    InterruptId(derive(b'i', key, seq, index, now))
 }
 
 /// As [`derive_message_id`], for a turn that came without an id.

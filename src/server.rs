@@ -16,12 +16,13 @@ use tokio::sync::{Semaphore, watch};
 use turnd_storage::Store;
 
 use crate::auth::api_key::CreateError;
-use crate::auth::{ApiKeys, Authenticator, ClientTokens};
+use crate::auth::{ApiKeys, Authenticator, BlobUrls, ClientTokens};
 use crate::clock::{self, Clock};
 use crate::config::Config;
 use crate::control::api_keys::{ApiKeyDocuments, StoreError, client_token_key};
-use crate::effects::{Bounds, Executors};
-use crate::http::api::{Api, BODIES_KIB_MAX};
+use crate::control::limits::Limits;
+use crate::effects::{self, Executors};
+use crate::http::api::{Api, BLOBS_KIB_MAX, BODIES_KIB_MAX};
 use crate::http::body::RequestBody;
 use crate::http::connection::Peer;
 use crate::http::cors::{Cors, OriginError};
@@ -29,6 +30,7 @@ use crate::http::listener;
 use crate::http::rate::Rates;
 use crate::http::service;
 use crate::runtime::Engine;
+use crate::session::Bounds;
 
 /// Says where the server that holds the data folder can be reached.
 const ADDRESS_FILE: &str = "address";
@@ -102,8 +104,10 @@ pub fn open_store(data: &Path) -> Result<Store, ServerError> {
 
 /// The engine of a data folder, without an edge.
 pub fn engine(config: &Config, store: &Store) -> Engine {
-    let executors = Executors::new(Bounds::new(config.limits.event_bytes_max));
-    Engine::new(store.clone(), Clock::start(), config.catalogue.clone(), executors)
+    let Limits { event_bytes_max, queued_turns_max, .. } = config.limits;
+    let executors = Executors::new(effects::Bounds::new(event_bytes_max));
+    let bounds = Bounds { queued_turns_max, event_bytes_max };
+    Engine::new(store.clone(), Clock::start(), config.catalogue.clone(), executors, bounds)
 }
 
 impl Server {
@@ -114,18 +118,21 @@ impl Server {
         let api_keys = ApiKeys::new(documents.load()?, config.api_key.as_ref())?;
         let signing = client_token_key(&store, config.client_token_key.as_ref()).await?;
         let previous = config.client_token_key_previous.as_ref();
-        let client_tokens = ClientTokens::new(
-            signing.expose_secret(),
-            previous.map(|key| key.expose_secret().as_bytes()),
-        )?;
+        let previous = previous.map(|key| key.expose_secret().as_bytes());
+        let authenticator = Authenticator {
+            api_keys,
+            client_tokens: ClientTokens::new(signing.expose_secret(), previous)?,
+            blob_urls: BlobUrls::new(signing.expose_secret(), previous)?,
+        };
         let engine = engine(config, &store);
         let api = Api {
             engine: engine.clone(),
-            authenticator: Arc::new(Authenticator { api_keys, client_tokens }),
+            authenticator: Arc::new(authenticator),
             cors: Cors::new(&config.cors_origins)?,
             rates: Rates::new(&config.limits),
             limits: Arc::new(config.limits.clone()),
             bodies: Semaphore::new(BODIES_KIB_MAX),
+            blobs: Arc::new(Semaphore::new(BLOBS_KIB_MAX)),
             streams: Arc::new(AtomicUsize::new(0)),
         };
         let listen = |source| ServerError::Listen { address: config.listen, source };

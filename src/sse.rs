@@ -13,6 +13,7 @@ use crate::protocol::llm::StreamDelta;
 pub const PING: &[u8] = b": ping\n\n";
 pub const TOKEN_EXPIRED: &[u8] = b": token expired\n\n";
 pub const SHUTDOWN: &[u8] = b": server shutting down\n\n";
+pub const ERASED: &[u8] = b": session erased\n\n";
 
 /// Where an event's frame and its stored JSON lie in the buffer they were written to.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! From the bytes of `Authorization` to a principal. Every refusal looks the same (A1).
 
 use super::api_key::{ApiKeyHolder, ApiKeys};
+use super::blob_url::BlobUrls;
 use super::client_token::{ClientPrincipal, ClientTokens};
 use crate::time::Timestamp;
 
@@ -15,6 +16,7 @@ pub struct Refused;
 pub struct Authenticator {
     pub api_keys: ApiKeys,
     pub client_tokens: ClientTokens,
+    pub blob_urls: BlobUrls,
 }
 
 impl Authenticator {

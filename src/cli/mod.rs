@@ -3,6 +3,7 @@
 //! Exit codes: 0 when the command did its work, 1 when it could not, 2 for a wrong command line.
 
 pub mod check;
+pub mod compact;
 pub mod run;
 pub mod serve;
 
@@ -32,6 +33,8 @@ pub enum Command {
     Run(run::Args),
     /// Check the configuration and say what is missing
     Check(check::Args),
+    /// Rewrite the data files of a stopped server without what was erased
+    Compact(compact::Args),
 }
 
 /// Where a command finds its manifest and its data.
@@ -68,6 +71,8 @@ pub enum StartError {
     Server(#[from] ServerError),
     #[error(transparent)]
     Run(#[from] run::RunError),
+    #[error("cannot compact the data folder")]
+    Compact(#[source] turnd_storage::Error),
 }
 
 /// Parses the command line and performs it.
@@ -88,6 +93,7 @@ fn perform(command: Command) -> Result<ExitCode, StartError> {
         Command::Serve(args) => runtime()?.block_on(serve::run(args)),
         Command::Run(args) => runtime()?.block_on(run::run(args)),
         Command::Check(args) => Ok(check::run(&args)),
+        Command::Compact(args) => compact::run(args),
     }
 }
 

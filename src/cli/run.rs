@@ -11,11 +11,12 @@ use super::{Place, StartError};
 use crate::config::{Config, process_environment};
 use crate::control::agents::Catalogue;
 use crate::ids::{AgentId, OwnerId, SessionId, SessionKey, local_tenant};
-use crate::protocol::input::{Identity, Input};
+use crate::protocol::content::Blobs;
+use crate::protocol::input::{Conditions, Identity, Input, MessageInput};
 use crate::protocol::message::{Message, Role};
-use crate::runtime::{Accepted, End, Engine, Reader, WatchRequest};
+use crate::runtime::{End, Engine, EngineError, WatchRequest};
 use crate::server;
-use crate::session::{Caller, Submission};
+use crate::session::{Caller, Command, Reply, Submission};
 
 /// Who owns the sessions that are made here.
 const OWNER: &str = "local";
@@ -47,7 +48,7 @@ pub enum RunError {
     #[error("no random bytes")]
     Random(#[source] getrandom::Error),
     #[error("the turn was not taken")]
-    Engine(#[from] crate::runtime::EngineError),
+    Engine(#[from] EngineError),
     #[error("the session cannot be read to the end of the turn")]
     Interrupted,
     #[error("cannot print")]
@@ -62,7 +63,7 @@ pub async fn run(args: Args) -> Result<ExitCode, StartError> {
     let store = server::open_store(&config.data)?;
     let engine = server::engine(&config, &store);
     let printer = Printer::new(args.json);
-    let outcome = turn(&engine, &config, agent_id, session, args.text, printer).await;
+    let outcome = turn(&engine, agent_id, session, args.text, printer).await;
     engine.stop(config.shutdown).await;
     // The turn is in the log whether or not the files close well.
     drop(tokio::task::spawn_blocking(move || store.close()).await);
@@ -94,7 +95,6 @@ fn choose_agent(catalogue: &Catalogue, wanted: Option<&str>) -> Result<AgentId, 
 /// Submits `text` and prints the turn until it is complete.
 async fn turn(
     engine: &Engine,
-    config: &Config,
     agent_id: AgentId,
     session: Option<SessionId>,
     text: String,
@@ -103,19 +103,27 @@ async fn turn(
     let session = session.map_or_else(|| engine.mint_session_id(), Ok).map_err(RunError::Random)?;
     let owner = OwnerId::parse(OWNER).map_err(RunError::Session)?;
     let key = SessionKey { tenant: local_tenant(), session };
+    let message = Message::text(Role::User, text);
     let submission = Submission {
         caller: Caller::Machine,
         identity: Identity { id: owner, metadata: None },
         agent_id,
         turn_id: None,
         queue: false,
-        input: Input::Message { message: Message::text(Role::User, text), stream: None },
-        queued_turns_max: config.limits.queued_turns_max,
+        conditions: Conditions::default(),
+        input: Input::Message(MessageInput { message, stream: None }),
+        blobs: Blobs::new(),
     };
-    let Accepted { turn_id, .. } = engine.submit(key.clone(), submission).await?;
+    let command = Command::Submit(Box::new(submission));
+    let turn_id = match engine.command(key.clone(), command, Vec::new()).await? {
+        Reply::Accepted { turn_id, .. } => turn_id,
+        Reply::Interrupted { .. } | Reply::Cancelled { .. } | Reply::Done => {
+            return Err(EngineError::Unavailable.into());
+        }
+    };
     loop {
         let request = WatchRequest { after: printer.seq(), turn_id: Some(turn_id.clone()) };
-        let mut tail = engine.watch(key.clone(), Reader::Machine, request).await?;
+        let mut tail = engine.watch(key.clone(), Caller::Machine, request).await?;
         let end = loop {
             match poll_fn(|context| tail.poll_next(context)).await {
                 Ok(frames) => printer.frames(&frames).map_err(RunError::Print)?,
@@ -126,7 +134,7 @@ async fn turn(
             End::TurnCompleted => return printer.end(&key.session).map_err(RunError::Print),
             // A terminal is slower than a model; what it missed is in the log.
             End::Lagged => {}
-            End::Stopped | End::Failed => return Err(RunError::Interrupted),
+            End::Stopped | End::Erased | End::Failed => return Err(RunError::Interrupted),
         }
     }
 }

@@ -34,6 +34,7 @@ impl Agent {
             system: None,
             stream: true,
             retry: RetryPolicy::MODEL_CALL,
+            tools: Vec::new(),
         };
         Self { config: Arc::new(config), description: None }
     }

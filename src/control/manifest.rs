@@ -12,6 +12,7 @@ mod problem;
 mod reader;
 mod syntax;
 mod text;
+mod tool;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

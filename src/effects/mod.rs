@@ -8,18 +8,25 @@ mod egress;
 mod exchange;
 pub mod llm;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use bytes::Bytes;
 use rust_decimal::Decimal;
 
 use crate::control::agents::{Llm, LlmKind};
 use crate::ids::CallId;
+use crate::protocol::blob::BlobHash;
 use crate::protocol::event::ENVELOPE_BYTES_MAX;
 use crate::protocol::llm::{Cost, LlmResponse, Usage};
 use crate::session::{CallFailure, ModelCall};
 use egress::Egress;
 use llm::Line;
 use llm::reply::Reply;
+
+/// The bytes behind the blobs that the messages of a call name. The model is told in words of one
+/// that is not among them.
+pub type BlobBytes = BTreeMap<BlobHash, Bytes>;
 
 /// A piece of a model's answer, in the order in which it came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,8 +112,8 @@ impl Executors {
     pub async fn call_model(
         &self,
         llm: &Llm,
-        system: Option<&str>,
         call: &ModelCall,
+        blobs: &BlobBytes,
         deltas: &mut (dyn FnMut(Delta<'_>) + Send),
     ) -> Result<LlmResponse, CallFailure> {
         let mut unseen = |_: Delta<'_>| {};
@@ -114,9 +121,9 @@ impl Executors {
         let line = Line { egress: &self.egress, bounds: &self.bounds };
         let reply = Reply::new(call, self.bounds.answer_bytes_max, deltas);
         let mut response = match llm.kind {
-            LlmKind::Demo => llm::demo::answer(system, call, reply).await,
-            LlmKind::OpenAi => llm::openai::answer(line, llm, system, call, reply).await,
-            LlmKind::Anthropic => llm::anthropic::answer(line, llm, system, call, reply).await,
+            LlmKind::Demo => llm::demo::answer(call, reply).await,
+            LlmKind::OpenAi => llm::openai::answer(line, llm, call, blobs, reply).await,
+            LlmKind::Anthropic => llm::anthropic::answer(line, llm, call, blobs, reply).await,
         }?;
         if response.cost.is_none() {
             response.cost = Some(priced(llm, &call.model, response.usage));

@@ -5,7 +5,9 @@ mod server;
 
 use secrecy::SecretString;
 
-use super::llm::kit::{Shown, asking, call, calls, result, sse, user};
+use super::llm::kit::{
+    PNG, Shown, asking, blobs, call, calls, image, result, sse, tool, user, with_parts,
+};
 use super::*;
 use crate::control::agents::Price;
 use crate::protocol::error::ErrorCode;
@@ -52,7 +54,7 @@ async fn perform(
 ) -> (Result<LlmResponse, CallFailure>, Shown) {
     let mut shown = Shown::default();
     let mut deltas = |delta: Delta<'_>| shown.add(delta);
-    let result = Executors::new(bounds).call_model(llm, Some("be kind"), call, &mut deltas).await;
+    let result = Executors::new(bounds).call_model(llm, call, &BlobBytes::new(), &mut deltas).await;
     (result, shown)
 }
 
@@ -97,6 +99,30 @@ async fn a_streamed_answer_arrives_with_the_key_in_its_header() {
     assert!(request.starts_with("POST /v1/messages HTTP/1.1\r\n"), "{request}");
     assert!(request.contains(&format!("\r\nx-api-key: {KEY}\r\n")));
     assert!(request.contains("\r\nanthropic-version: 2023-06-01\r\n"));
+}
+
+#[tokio::test]
+async fn a_call_takes_its_system_prompt_its_tools_and_its_bytes_along() {
+    let message = with_parts(user(""), vec![image("image/png", PNG)]);
+    let call = ModelCall {
+        system: Some("be kind".to_owned()),
+        tools: vec![tool("clock", None, None)],
+        ..call(vec![message])
+    };
+    for (kind, lines) in [
+        (LlmKind::OpenAi, [OPENAI_TEXT, OPENAI_STOP]),
+        (LlmKind::Anthropic, [ANTHROPIC_TEXT, ANTHROPIC_STOP]),
+    ] {
+        let stream = head(200, "text/event-stream") + &sse(&lines);
+        let provider = Provider::start(stream, Ending::Close).await;
+        let block = llm(kind, &provider.url);
+        let executors = Executors::new(bounds());
+        executors.call_model(&block, &call, &blobs(), &mut |_| {}).await.unwrap();
+        let request = provider.request().await;
+        for sent in ["be kind", "\"clock\"", "iVBORw=="] {
+            assert!(request.contains(sent), "{request}");
+        }
+    }
 }
 
 #[tokio::test]
@@ -351,11 +377,11 @@ async fn dropping_a_call_closes_its_connection() {
     let mut provider = Provider::start(stream, Ending::Hang).await;
     let block = llm(LlmKind::OpenAi, &provider.url);
     let executors = Executors::new(bounds());
-    let call = call(vec![user("hi")]);
+    let (call, blobs) = (call(vec![user("hi")]), BlobBytes::new());
     let (shown, mut seen) = tokio::sync::mpsc::channel(8);
     let mut deltas = move |_: Delta<'_>| shown.try_send(()).unwrap_or_default();
     tokio::select! {
-        _ = executors.call_model(&block, None, &call, &mut deltas) => panic!("it hangs"),
+        _ = executors.call_model(&block, &call, &blobs, &mut deltas) => panic!("it hangs"),
         _ = seen.recv() => {}
     }
     provider.closed().await;
@@ -367,7 +393,7 @@ async fn a_future_of_a_call_can_move_between_threads() {
     let answered = tokio::spawn(async move {
         let block = llm(LlmKind::Demo, "");
         let call = call(vec![user("hi")]);
-        executors.call_model(&block, None, &call, &mut |_| {}).await
+        executors.call_model(&block, &call, &BlobBytes::new(), &mut |_| {}).await
     });
     let response = answered.await.unwrap().unwrap();
     assert_eq!(response.content.as_deref(), Some("You said: hi"));

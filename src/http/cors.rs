@@ -9,8 +9,10 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 
 use super::reply::{self, Reply};
 
-const ALLOWED_HEADERS: &str = "authorization, content-type, last-event-id, accept";
-const EXPOSED_HEADERS: &str = "retry-after, www-authenticate";
+const ALLOWED_HEADERS: &str =
+    "authorization, content-type, last-event-id, accept, range, if-none-match";
+const EXPOSED_HEADERS: &str =
+    "retry-after, www-authenticate, etag, accept-ranges, content-range, content-disposition";
 /// How long a browser may keep a preflight answer: a change of the list reaches it in ten minutes.
 const MAX_AGE_SECS: &str = "600";
 

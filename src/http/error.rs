@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use http::header::{ALLOW, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{ALLOW, CONTENT_RANGE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::rate::TooMany;
 use super::reply::{self, Reply};
@@ -40,6 +40,8 @@ pub enum ApiError {
     UriTooLong { bytes_max: usize },
     #[error("the body must be `Content-Type: application/json` in UTF-8, without an encoding")]
     UnsupportedMediaType,
+    #[error("no byte of the range is among the {length}")]
+    RangeNotSatisfiable { length: usize },
     #[error("{0}")]
     Unprocessable(Cow<'static, str>),
     #[error("{what}; try again in {retry_after_secs} s")]
@@ -48,10 +50,14 @@ pub enum ApiError {
     Internal,
     #[error("the server is busy or stopping; try again in {retry_after_secs} s")]
     Unavailable { retry_after_secs: u64 },
+    #[error("this session is damaged")]
+    Damaged,
 }
 
 /// When a caller may try again after finding a full queue: a turn takes seconds.
 const QUEUE_RETRY_SECS: u64 = 5;
+/// When the log of a damaged session is read again: somebody has to repair the disk first.
+const DAMAGED_RETRY_SECS: u64 = 60;
 
 impl ApiError {
     pub const UNAVAILABLE: Self = Self::Unavailable { retry_after_secs: 1 };
@@ -95,10 +101,11 @@ impl ApiError {
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UriTooLong { .. } => StatusCode::URI_TOO_LONG,
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::RangeNotSatisfiable { .. } => StatusCode::RANGE_NOT_SATISFIABLE,
             Self::Unprocessable(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Unavailable { .. } | Self::Damaged => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 
@@ -122,6 +129,14 @@ impl From<ApiError> for Reply {
         if let ApiError::MethodNotAllowed(methods) = error {
             headers.insert(ALLOW, HeaderValue::from_static(methods));
         }
+        if let ApiError::RangeNotSatisfiable { length } = error
+            && let Ok(value) = HeaderValue::try_from(format!("bytes */{length}"))
+        {
+            headers.insert(CONTENT_RANGE, value);
+        }
+        if let ApiError::Damaged = error {
+            headers.insert(RETRY_AFTER, DAMAGED_RETRY_SECS.into());
+        }
         if let ApiError::TooMany { retry_after_secs, .. }
         | ApiError::Unavailable { retry_after_secs } = error
         {
@@ -141,15 +156,30 @@ impl From<Rejection> for ApiError {
     fn from(rejection: Rejection) -> Self {
         let message = rejection.to_string();
         match rejection {
-            Rejection::NotOwner => Self::forbidden(message),
-            Rejection::UnknownAgent(_) => Self::not_found(message),
-            Rejection::TurnAlreadyActive { turn_id } => {
-                Self::conflict_with(message, [("turn_id", turn_id)])
+            Rejection::UnknownSession
+            | Rejection::UnknownTurn
+            | Rejection::UnknownCall
+            | Rejection::UnknownAgent(_) => Self::not_found(message),
+            Rejection::NotOwner | Rejection::ResumeForbidden | Rejection::NotClientHandled => {
+                Self::forbidden(message)
             }
-            Rejection::AgentMismatch(_) | Rejection::NotPending => Self::conflict(message),
+            Rejection::ConditionFailed { head_id, seq } => {
+                Self::conflict_with(message, [("head_id", json!(head_id)), ("seq", json!(seq))])
+            }
+            Rejection::TurnAlreadyActive { turn_id, seq } => {
+                Self::conflict_with(message, [("turn_id", json!(turn_id)), ("seq", json!(seq))])
+            }
+            Rejection::Interrupted { seq } | Rejection::Done { seq } => {
+                Self::conflict_with(message, [("seq", seq)])
+            }
+            Rejection::NotPending { seq } => {
+                Self::conflict_with(message, seq.map(|seq| ("seq", seq)))
+            }
+            Rejection::AgentMismatch(_) | Rejection::TooManyInterrupts => Self::conflict(message),
             Rejection::QueueFull => {
                 Self::TooMany { what: "too many queued turns", retry_after_secs: QUEUE_RETRY_SECS }
             }
+            Rejection::TooLarge { what, bytes_max } => Self::TooLarge { what, bytes_max },
             Rejection::Invalid { .. } => Self::bad_request(message),
         }
     }
@@ -159,11 +189,8 @@ impl From<EngineError> for ApiError {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::Rejected(rejection) => rejection.into(),
-            EngineError::UnknownSession | EngineError::UnknownTurn => {
-                Self::not_found(error.to_string())
-            }
-            EngineError::NotOwner => Self::forbidden(error.to_string()),
-            EngineError::Unavailable | EngineError::Damaged => Self::UNAVAILABLE,
+            EngineError::Unavailable => Self::UNAVAILABLE,
+            EngineError::Damaged => Self::Damaged,
         }
     }
 }

@@ -5,8 +5,8 @@ use http::Method;
 /// Everything below it may be called by pages of other origins (S10).
 pub const CLIENT_PREFIX: &str = "/api/client/";
 
-/// A path that the server knows, by API: each has its own credential. Session ids are the segment
-/// as it stands in the path.
+/// A path that the server knows, by API: each has its own credential. Ids are the segments as they
+/// stand in the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route<'p> {
     Health,
@@ -18,21 +18,38 @@ pub enum Route<'p> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientRoute<'p> {
     Input,
+    Sessions,
     Session(&'p str),
     Stream(&'p str),
+    Interrupt(&'p str),
+    Cancel(&'p str),
+    Blob(BlobPath<'p>),
+    BlobUrl(BlobPath<'p>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MachineRoute<'p> {
     Tokens,
     Submit,
+    Session(&'p str),
     Stream(&'p str),
+    Interrupt(&'p str),
+    Cancel(&'p str),
+    Blob(BlobPath<'p>),
+    Owner(&'p str),
+}
+
+/// A blob of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlobPath<'p> {
+    pub session: &'p str,
+    pub hex: &'p str,
 }
 
 impl<'p> Route<'p> {
     /// The route of a path; none for an unknown one.
     pub fn of(path: &'p str) -> Option<Self> {
-        let mut segments = [""; 6];
+        let mut segments = [""; 7];
         let mut count = 0;
         for segment in path.strip_prefix('/')?.split('/') {
             *segments.get_mut(count)? = segment;
@@ -47,32 +64,18 @@ impl<'p> Route<'p> {
         }
     }
 
-    /// Whether the route takes `method`, beside the preflights of browsers.
-    pub fn takes(self, method: &Method) -> bool {
-        let probe = matches!(self, Self::Health | Self::Ready) && *method == Method::HEAD;
-        *method == self.method() || probe
-    }
-
-    fn method(self) -> Method {
-        match self {
-            Self::Health
-            | Self::Ready
-            | Self::Client(ClientRoute::Session(_) | ClientRoute::Stream(_))
-            | Self::Machine(MachineRoute::Stream(_)) => Method::GET,
-            Self::Client(ClientRoute::Input)
-            | Self::Machine(MachineRoute::Tokens | MachineRoute::Submit) => Method::POST,
-        }
-    }
-
-    /// What `Allow` lists.
+    /// The methods that the route takes, as `Allow` lists them. A preflight is answered before.
     pub fn allow(self) -> &'static str {
-        match (self, self.method() == Method::GET) {
-            (Self::Health | Self::Ready, _) => "GET, HEAD",
-            (Self::Client(_), true) => "GET, OPTIONS",
-            (Self::Client(_), false) => "POST, OPTIONS",
-            (Self::Machine(_), true) => "GET",
-            (Self::Machine(_), false) => "POST",
+        match self {
+            Self::Health | Self::Ready => "GET, HEAD",
+            Self::Client(route) => route.allow(),
+            Self::Machine(route) => route.allow(),
         }
+    }
+
+    /// Whether the route takes `method`.
+    pub fn takes(self, method: &Method) -> bool {
+        self.allow().split(", ").any(|allowed| allowed == method.as_str())
     }
 
     /// Whether a browser may call it from a page of another origin (S10).
@@ -86,61 +89,54 @@ impl<'p> Route<'p> {
 
 impl<'p> ClientRoute<'p> {
     fn of(segments: &[&'p str]) -> Option<Self> {
-        match segments {
+        match *segments {
+            ["sessions"] => Some(Self::Sessions),
             ["sessions", "input"] => Some(Self::Input),
             ["sessions", id] => Some(Self::Session(id)),
             ["sessions", id, "events", "stream"] => Some(Self::Stream(id)),
+            ["sessions", id, "interrupt"] => Some(Self::Interrupt(id)),
+            ["sessions", id, "cancel"] => Some(Self::Cancel(id)),
+            ["sessions", session, "blobs", hex] => Some(Self::Blob(BlobPath { session, hex })),
+            ["sessions", session, "blobs", hex, "url"] => {
+                Some(Self::BlobUrl(BlobPath { session, hex }))
+            }
             _ => None,
+        }
+    }
+
+    fn allow(self) -> &'static str {
+        match self {
+            Self::Sessions | Self::Stream(_) | Self::Blob(_) | Self::BlobUrl(_) => "GET, OPTIONS",
+            Self::Session(_) => "GET, PATCH, DELETE, OPTIONS",
+            Self::Input | Self::Interrupt(_) | Self::Cancel(_) => "POST, OPTIONS",
         }
     }
 }
 
 impl<'p> MachineRoute<'p> {
     fn of(segments: &[&'p str]) -> Option<Self> {
-        match segments {
+        match *segments {
             ["client-tokens"] => Some(Self::Tokens),
             ["sessions", "submit"] => Some(Self::Submit),
+            ["sessions", id] => Some(Self::Session(id)),
             ["sessions", id, "events", "stream"] => Some(Self::Stream(id)),
+            ["sessions", id, "interrupt"] => Some(Self::Interrupt(id)),
+            ["sessions", id, "cancel"] => Some(Self::Cancel(id)),
+            ["sessions", session, "blobs", hex] => Some(Self::Blob(BlobPath { session, hex })),
+            ["owners", id] => Some(Self::Owner(id)),
             _ => None,
+        }
+    }
+
+    fn allow(self) -> &'static str {
+        match self {
+            Self::Stream(_) | Self::Blob(_) => "GET",
+            Self::Session(_) => "PATCH, DELETE",
+            Self::Owner(_) => "DELETE",
+            Self::Tokens | Self::Submit | Self::Interrupt(_) | Self::Cancel(_) => "POST",
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_has_one_route_or_none() {
-        for (path, route) in [
-            ("/healthz", Some(Route::Health)),
-            ("/readyz", Some(Route::Ready)),
-            ("/api/client/sessions/input", Some(Route::Client(ClientRoute::Input))),
-            ("/api/client/sessions/s1", Some(Route::Client(ClientRoute::Session("s1")))),
-            (
-                "/api/client/sessions/s1/events/stream",
-                Some(Route::Client(ClientRoute::Stream("s1"))),
-            ),
-            (
-                "/api/client/sessions/input/events/stream",
-                Some(Route::Client(ClientRoute::Stream("input"))),
-            ),
-            ("/api/machine/client-tokens", Some(Route::Machine(MachineRoute::Tokens))),
-            ("/api/machine/sessions/submit", Some(Route::Machine(MachineRoute::Submit))),
-            (
-                "/api/machine/sessions/s1/events/stream",
-                Some(Route::Machine(MachineRoute::Stream("s1"))),
-            ),
-            ("/api/machine/sessions/s1", None),
-            ("/api/client/sessions/s1/events", None),
-            ("/api/client/sessions/s1/events/stream/x", None),
-            ("/api/client/sessions/s1/", None),
-            ("/", None),
-            ("", None),
-            ("healthz", None),
-            ("/healthz/", None),
-        ] {
-            assert_eq!(Route::of(path), route, "{path}");
-        }
-    }
-}
+mod tests;

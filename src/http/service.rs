@@ -11,8 +11,8 @@ use super::api::Api;
 use super::connection::Peer;
 use super::error::ApiError;
 use super::reply::{self, Reply};
-use super::route::{CLIENT_PREFIX, ClientRoute, MachineRoute, Route};
-use super::{client, machine};
+use super::route::{CLIENT_PREFIX, ClientRoute, Route};
+use super::{blob, client, machine};
 use crate::auth;
 use crate::clock;
 
@@ -52,23 +52,19 @@ where
         Route::Health => Ok(reply::json(StatusCode::OK, &json!({ "ok": true }))),
         Route::Ready if api.engine.is_stopping() => Err(ApiError::UNAVAILABLE),
         Route::Ready => Ok(reply::json(StatusCode::OK, &json!({ "ok": true }))),
+        Route::Client(ClientRoute::Blob(path)) if blob::is_signed(head) => {
+            let grant = blob::granted(api, path, head).ok_or_else(|| refused(api, &peer))?;
+            blob::blob_granted(api, grant, head, peer).await
+        }
         Route::Client(route) => {
             let client = api.authenticator.client(credential(head), clock::wall());
             let client = client.map_err(|auth::Refused| refused(api, &peer))?;
-            match route {
-                ClientRoute::Input => client::input(api, &client, head, body).await,
-                ClientRoute::Session(id) => client::session(api, &client, id).await,
-                ClientRoute::Stream(id) => client::stream(api, &client, id, head, peer).await,
-            }
+            client::answer(api, client, route, head, body, peer).await
         }
         Route::Machine(route) => {
             let holder = api.authenticator.machine(credential(head), clock::wall());
             let holder = holder.map_err(|auth::Refused| refused(api, &peer))?;
-            match route {
-                MachineRoute::Tokens => machine::tokens(api, &holder, head, body).await,
-                MachineRoute::Submit => machine::submit(api, &holder, head, body).await,
-                MachineRoute::Stream(id) => machine::stream(api, &holder, id, head, peer).await,
-            }
+            machine::answer(api, &holder, route, head, body, peer).await
         }
     }
 }

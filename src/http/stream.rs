@@ -17,7 +17,8 @@ use super::error::ApiError;
 use super::reply::{self, Reply, ReplyBody};
 use crate::clock;
 use crate::ids::{SessionKey, TurnId};
-use crate::runtime::{End, Reader, Tail, WatchRequest};
+use crate::runtime::{End, Tail, WatchRequest};
+use crate::session::Caller;
 use crate::sse;
 use crate::time::Timestamp;
 
@@ -47,13 +48,13 @@ pub(super) fn request(head: &Parts) -> Result<WatchRequest, ApiError> {
 pub(super) async fn open(
     api: &Api,
     key: SessionKey,
-    reader: Reader,
+    caller: Caller,
     request: WatchRequest,
     expires_at: Option<Timestamp>,
     peer: Peer,
 ) -> Result<Reply, ApiError> {
     let place = api.take_stream()?;
-    let tail = api.engine.watch(key, reader, request).await?;
+    let tail = api.engine.watch(key, caller, request).await?;
     let expires = expires_at
         .map(|at| Box::pin(tokio::time::sleep(at.plus(TOKEN_GRACE).since(clock::wall()))));
     let body = EventStream {
@@ -97,6 +98,7 @@ impl EventStream {
                 return Poll::Ready(Some(bytes));
             }
             Poll::Ready(Err(End::Stopped)) => return self.end(Some(sse::SHUTDOWN)),
+            Poll::Ready(Err(End::Erased)) => return self.end(Some(sse::ERASED)),
             Poll::Ready(Err(End::Lagged)) => {
                 // A clean end would wait behind all that the reader has not taken (S52).
                 self.peer.cut();

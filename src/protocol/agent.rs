@@ -1,20 +1,25 @@
 //! How an agent behaves: the configuration that a turn runs with, and retry policies.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::tool::AgentTool;
 use crate::ids::LlmId;
 
 /// What the engine's own decision needs to know of an agent (S29).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentConfig {
     pub llm: LlmId,
     pub model: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
     pub stream: bool,
     /// For model calls; complete, every narrower setting applied (S37).
     pub retry: RetryPolicy,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<Arc<AgentTool>>,
 }
 
 /// Attempts and waits of a call (S37).
@@ -44,6 +49,11 @@ impl RetryPolicy {
         backoff_base_secs: Seconds::whole(2),
         backoff_max_secs: Seconds::whole(30),
     };
+}
+
+impl RetryPolicy {
+    /// A tool that a client runs: one attempt, for as long as it takes (S37).
+    pub const CLIENT_TOOL: Self = Self { timeout_secs: None, ..Self::WORKER_TOOL };
 }
 
 /// A time in seconds, kept to the millisecond; written as a JSON number.

@@ -1,20 +1,21 @@
 //! Events: the log's record, the stream's payload (interface 2.6, S13, S16).
 
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Error as _, MapAccess};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
-use super::agent::RetryPolicy;
+use super::agent::{AgentConfig, RetryPolicy};
+use super::blob::BlobHash;
 use super::error::ErrorInfo;
 use super::input::{Identity, Input};
 use super::json::Json;
 use super::llm::{Cost, LlmResponse, Usage};
 use super::message::Message;
-use crate::ids::{AgentId, CallId, LlmId, MessageId, Seq, SessionId, TurnId};
+use super::tagged::tagged;
+use super::tool::ClientContext;
+use super::tool_result::ToolResult;
+use crate::ids::{AgentId, CallId, InterruptId, LlmId, MessageId, Seq, SessionId, TurnId};
 use crate::time::Timestamp;
 
 /// What an event holds beside its one large part (a message, an answer), in bytes: ids, times, names.
@@ -95,62 +96,63 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// One list of the event types gives the enum, the names and the reader.
-macro_rules! payloads {
-    ($($name:literal $variant:ident $body:ty,)*) => {
-        /// What happened, tagged by `type`.
-        #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-        #[serde(tag = "type")]
-        pub enum Payload {
-            $(#[serde(rename = $name)] $variant($body),)*
-        }
-
-        impl Payload {
-            /// The event type, as in `event:` of a frame.
-            pub fn kind(&self) -> &'static str {
-                match self { $(Self::$variant(_) => $name,)* }
-            }
-        }
-
-        /// The type comes first because our own writer puts it there.
-        impl<'de> Deserialize<'de> for Payload {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct Visitor;
-                impl<'de> serde::de::Visitor<'de> for Visitor {
-                    type Value = Payload;
-
-                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                        f.write_str("an event payload that starts with its type")
-                    }
-
-                    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Payload, A::Error> {
-                        match map.next_entry::<&str, &str>()? {
-                            $(Some(("type", $name)) => <$body>::deserialize(
-                                MapAccessDeserializer::new(map)).map(Payload::$variant),)*
-                            Some(("type", other)) => Err(A::Error::custom(
-                                format_args!("unknown event type `{other}`"))),
-                            _ => Err(A::Error::custom("the type of the event does not come first")),
-                        }
-                    }
-                }
-                deserializer.deserialize_map(Visitor)
-            }
-        }
-    };
+tagged! {
+    /// What happened, tagged by `type`.
+    Payload, "an event payload", {
+        "session.created" SessionCreated SessionCreated,
+        "session.updated" SessionUpdated SessionUpdated,
+        "session.cancelled" SessionCancelled SessionCancelled,
+        "message.new" MessageNew MessageNew,
+        "head.moved" HeadMoved HeadMoved,
+        "turn.queued" TurnQueued TurnQueued,
+        "turn.started" TurnStarted TurnStarted,
+        "turn.completed" TurnCompleted TurnCompleted,
+        "session.interrupted" SessionInterrupted SessionInterrupted,
+        "session.interrupt_resumed" InterruptResumed InterruptResumed,
+        "llm.call.requested" LlmCallRequested LlmCallRequested,
+        "llm.call.dispatched" LlmCallDispatched CallDispatched,
+        "llm.call.completed" LlmCallCompleted LlmCallCompleted,
+        "llm.call.errored" LlmCallErrored CallErrored,
+        "tool.call.requested" ToolCallRequested ToolCallRequested,
+        "tool.call.dispatched" ToolCallDispatched CallDispatched,
+        "tool.call.completed" ToolCallCompleted ToolCallCompleted,
+        "tool.call.errored" ToolCallErrored CallErrored,
+        "call.voided" CallVoided CallVoided,
+        "worker.state.updated" WorkerStateUpdated WorkerStateUpdated,
+        "agent.updated" AgentUpdated AgentUpdated,
+    }
 }
 
-payloads! {
-    "session.created" SessionCreated SessionCreated,
-    "message.new" MessageNew MessageNew,
-    "turn.queued" TurnQueued TurnQueued,
-    "turn.started" TurnStarted TurnStarted,
-    "turn.completed" TurnCompleted TurnCompleted,
-    "llm.call.requested" LlmCallRequested LlmCallRequested,
-    "llm.call.dispatched" LlmCallDispatched CallDispatched,
-    "llm.call.completed" LlmCallCompleted LlmCallCompleted,
-    "llm.call.errored" LlmCallErrored CallErrored,
-    "tool.call.requested" ToolCallRequested ToolCallRequested,
-    "tool.call.errored" ToolCallErrored CallErrored,
+impl Payload {
+    /// Every blob that the event names (S15).
+    pub fn blobs(&self) -> Vec<BlobHash> {
+        match self {
+            Self::MessageNew(new) => new.message.blobs().map(|(hash, _)| hash).collect(),
+            Self::TurnQueued(queued) => {
+                let messages = queued.input.messages().iter();
+                messages.flat_map(Message::blobs).map(|(hash, _)| hash).collect()
+            }
+            Self::ToolCallCompleted(call) => call.result.blobs().map(|(hash, _)| hash).collect(),
+            Self::SessionCreated(_)
+            | Self::SessionUpdated(_)
+            | Self::SessionCancelled(_)
+            | Self::HeadMoved(_)
+            | Self::TurnStarted(_)
+            | Self::TurnCompleted(_)
+            | Self::SessionInterrupted(_)
+            | Self::InterruptResumed(_)
+            | Self::LlmCallRequested(_)
+            | Self::LlmCallDispatched(_)
+            | Self::LlmCallCompleted(_)
+            | Self::LlmCallErrored(_)
+            | Self::ToolCallRequested(_)
+            | Self::ToolCallDispatched(_)
+            | Self::ToolCallErrored(_)
+            | Self::CallVoided(_)
+            | Self::WorkerStateUpdated(_)
+            | Self::AgentUpdated(_) => Vec::new(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -161,11 +163,34 @@ pub struct SessionCreated {
     pub ancestry: Vec<SessionId>,
 }
 
+/// Only what changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionUpdated {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// A map of strings; replaces the one before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Json>,
+}
+
+/// The session is done for good (S20, S21).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionCancelled {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MessageNew {
     pub message: Arc<Message>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_id: Option<MessageId>,
+}
+
+/// The conversation goes on from an earlier message, without a new one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeadMoved {
+    pub head_id: MessageId,
 }
 
 /// A turn that waits for the running one, with all that starting it needs (S16).
@@ -178,6 +203,12 @@ pub struct TurnQueued {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnStarted {
     pub turn_id: TurnId,
+    /// What is asked and stands in no message; absent after `turn.queued`, which has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<Input>,
+    /// What the front end said of itself; absent after `turn.queued`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientContext>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -190,6 +221,12 @@ pub struct TurnCompleted {
     pub usage: Usage,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorInfo>,
+    /// It was ended before it was done (S20).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cancelled: bool,
+    /// Why it was cancelled, in the words of who did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// Who performs a call.
@@ -198,6 +235,47 @@ pub struct TurnCompleted {
 pub enum Handler {
     Server,
     Worker,
+    Client,
+}
+
+/// Who raised an interrupt (S5), by growing privilege.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    Frontend,
+    Machine,
+    System,
+}
+
+/// A pause of every branch that holds `anchor`, or of all of them (S42).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionInterrupted {
+    pub interrupt_id: InterruptId,
+    pub origin: Origin,
+    pub reason: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub anchor: Option<MessageId>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InterruptResumed {
+    pub interrupt_id: InterruptId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Json>,
+    /// Only where the interrupt was given up, not answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<ResumeStatus>,
+    /// The turn id that the answer came with, which names the turn it continued too (S58).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<TurnId>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ResumeStatus {
+    Cancelled,
 }
 
 /// Names the head that it prompts from; never embeds the conversation (S14).
@@ -209,6 +287,9 @@ pub struct LlmCallRequested {
     pub handler: Handler,
     pub stream: bool,
     pub head_id: MessageId,
+    /// Names of the tools that the model is offered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
     pub retry: RetryPolicy,
 }
 
@@ -249,6 +330,57 @@ pub struct ToolCallRequested {
     pub arguments: String,
     pub handler: Handler,
     pub retry: RetryPolicy,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolCallCompleted {
+    pub id: CallId,
+    pub attempt: u32,
+    pub name: String,
+    pub result: ToolResult,
+    /// The turn id that the result came with, which names the turn it continued too (S58).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<TurnId>,
+}
+
+/// A call that is given up before it settled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallVoided {
+    pub id: CallId,
+    pub kind: CallKind,
+    pub reason: VoidReason,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallKind {
+    LlmCall,
+    ToolCall,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VoidReason {
+    /// Somebody cancelled the turn, or a view left it behind while it was paused.
+    Cancelled,
+    /// An interrupt pauses its branch.
+    Interrupted,
+}
+
+/// The agent's state from `anchor` on, down every branch below it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerStateUpdated {
+    pub state: Json,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub anchor: Option<MessageId>,
+}
+
+/// The agent's configuration from `anchor` on, down every branch below it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentUpdated {
+    pub config: Arc<AgentConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub anchor: Option<MessageId>,
 }
 
 #[cfg(test)]

@@ -44,6 +44,20 @@ impl Json {
     pub fn text(&self) -> &str {
         self.0.get()
     }
+
+    /// The text without the white space between its tokens.
+    pub fn compact(&self) -> String {
+        let mut compact = String::with_capacity(self.text().len());
+        let (mut in_string, mut escaped) = (false, false);
+        for c in self.text().chars() {
+            if in_string || !c.is_ascii_whitespace() {
+                compact.push(c);
+            }
+            in_string = if c == '"' && !escaped { !in_string } else { in_string };
+            escaped = c == '\\' && !escaped;
+        }
+        compact
+    }
 }
 
 impl PartialEq for Json {
@@ -116,6 +130,8 @@ enum Path<'a> {
     Root,
     Field(&'a Path<'a>, &'a str),
     Item(&'a Path<'a>, usize),
+    /// An item whose node has no other source than its own text.
+    OwnItem(&'a Path<'a>, usize),
 }
 
 impl fmt::Display for Path<'_> {
@@ -124,7 +140,9 @@ impl fmt::Display for Path<'_> {
             Path::Root => f.write_str("body"),
             Path::Field(Path::Root, name) => f.write_str(name),
             Path::Field(parent, name) => write!(f, "{parent}.{name}"),
-            Path::Item(parent, index) => write!(f, "{parent}[{index}]"),
+            Path::Item(parent, index) | Path::OwnItem(parent, index) => {
+                write!(f, "{parent}[{index}]")
+            }
         }
     }
 }
@@ -172,6 +190,16 @@ impl Node<'_> {
         Ok(found)
     }
 
+    /// Whether an object has a member of that name, null or not.
+    pub fn has(&self, name: &str) -> bool {
+        let mut found = false;
+        let walked = self.each_member(|key, _| {
+            found |= key == name;
+            Ok(())
+        });
+        walked.is_ok() && found
+    }
+
     fn each_member<'s>(
         &'s self,
         mut visit: impl FnMut(&'s str, Node<'s>) -> Result<(), DecodeError>,
@@ -217,16 +245,35 @@ impl Node<'_> {
         Ok(items)
     }
 
+    /// As [`Node::items`], for items of which [`Node::raw`] is asked: it splits the whole source, so
+    /// many items that share one would cost its length each.
+    pub fn own_items(&self, items_max: usize) -> Result<Vec<Node<'_>>, DecodeError> {
+        let mut items = self.items(items_max)?;
+        let texts: Option<Vec<&RawValue>> =
+            slice(self.source, self.path).and_then(|text| serde_json::from_str(text.get()).ok());
+        let texts = texts.ok_or_else(|| self.shape("cannot be read"))?;
+        for (index, (item, text)) in items.iter_mut().zip(texts).enumerate() {
+            item.source = text.get().as_bytes();
+            item.path = Path::OwnItem(&self.path, index);
+        }
+        Ok(items)
+    }
+
     /// A required member, from the answer of [`Node::fields`].
     pub fn required<'n>(
         &self,
         name: &str,
         member: Option<Node<'n>>,
     ) -> Result<Node<'n>, DecodeError> {
-        member.ok_or_else(|| DecodeError::Shape {
+        member.ok_or_else(|| self.missing(name))
+    }
+
+    /// A member that must be there is not (422).
+    pub fn missing(&self, name: &str) -> DecodeError {
+        DecodeError::Shape {
             path: Path::Field(&self.path, name).to_string(),
             problem: "is missing".to_owned(),
-        })
+        }
     }
 
     pub fn is_null(&self) -> bool {
@@ -235,6 +282,24 @@ impl Node<'_> {
 
     pub fn is_array(&self) -> bool {
         matches!(self.nodes.first(), Some(simd_json::Node::Array { .. }))
+    }
+
+    /// How deep the value is nested: 1 for one that holds no other.
+    pub fn depth(&self) -> usize {
+        let mut open: Vec<usize> = Vec::new();
+        let mut deepest = 1;
+        for (at, node) in self.nodes.iter().enumerate() {
+            while open.last().is_some_and(|end| *end <= at) {
+                open.pop();
+            }
+            deepest = deepest.max(open.len() + 1);
+            if let simd_json::Node::Object { count, .. } | simd_json::Node::Array { count, .. } =
+                node
+            {
+                open.push(at + 1 + count);
+            }
+        }
+        deepest
     }
 
     pub fn string(&self) -> Result<&str, DecodeError> {
@@ -307,7 +372,7 @@ fn split_value<'a>(
 /// The text at `path`: each step splits one level of the document and no more.
 fn slice<'t>(source: &'t [u8], path: Path<'_>) -> Option<&'t RawValue> {
     match path {
-        Path::Root => serde_json::from_slice(source).ok(),
+        Path::Root | Path::OwnItem(..) => serde_json::from_slice(source).ok(),
         Path::Field(parent, name) => {
             let members: HashMap<std::borrow::Cow<'t, str>, &'t RawValue> =
                 serde_json::from_str(slice(source, *parent)?.get()).ok()?;

@@ -2,12 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::content::Content;
+use super::blob::BlobHash;
+use super::content::{BlobInfo, Content, Intake};
 use super::json::{DecodeError, Node};
 use crate::ids::{CallId, MessageId};
 
 /// Longest `name`, in bytes.
 const NAME_BYTES_MAX: usize = 64 * 1024;
+/// Most tool calls in a message, as many as a model may make in one answer.
+const TOOL_CALLS_MAX: usize = 128;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -71,11 +74,10 @@ impl Message {
         }
     }
 
-    /// Reads a message that a caller submits; each text is at most `text_bytes_max` bytes. Tool
-    /// calls of a caller are never taken over: only a model makes calls (S22).
-    pub fn read(node: &Node<'_>, text_bytes_max: usize) -> Result<Self, DecodeError> {
-        let [id, role, content, tool_call_id, name] =
-            node.fields(["id", "role", "content", "tool_call_id", "name"])?;
+    /// Reads a message that a caller submits.
+    pub fn read(node: &Node<'_>, intake: &mut Intake) -> Result<Self, DecodeError> {
+        let [id, role, content, tool_calls, tool_call_id, name] =
+            node.fields(["id", "role", "content", "tool_calls", "tool_call_id", "name"])?;
         let role_node = node.required("role", role)?;
         let role = match role_node.string()? {
             "system" => Role::System,
@@ -84,13 +86,58 @@ impl Message {
             "tool" => Role::Tool,
             other => return Err(role_node.shape(format!("`{other}` is not a role"))),
         };
+        let tool_calls =
+            tool_calls.as_ref().map(|calls| calls.items(TOOL_CALLS_MAX)).transpose()?;
+        let tool_calls = tool_calls.unwrap_or_default();
         Ok(Self {
             id: id.map(|id| id.parse(MessageId::parse)).transpose()?,
             role,
-            content: content.map(|content| Content::read(&content, text_bytes_max)).transpose()?,
-            tool_calls: Vec::new(),
+            content: content.map(|content| intake.content(&content)).transpose()?,
+            tool_calls: tool_calls
+                .iter()
+                .map(|call| ToolCall::read(call, intake.text_bytes_max))
+                .collect::<Result<_, _>>()?,
             tool_call_id: tool_call_id.map(|id| id.parse(CallId::parse)).transpose()?,
             name: name.map(|name| name.text(NAME_BYTES_MAX)).transpose()?,
+        })
+    }
+
+    /// Every blob that it names, with what it says of it.
+    pub fn blobs(&self) -> impl Iterator<Item = (BlobHash, BlobInfo)> {
+        self.content.iter().flat_map(Content::blobs)
+    }
+
+    pub fn says_something(&self) -> bool {
+        self.content.as_ref().is_some_and(Content::says_something)
+    }
+
+    /// Whether both have the same content, however a client spells it.
+    pub fn says_the_same(&self, other: &Self) -> bool {
+        match (&self.content, &other.content) {
+            (Some(a), Some(b)) => a.same_as(b),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        }
+    }
+}
+
+impl ToolCall {
+    fn read(node: &Node<'_>, text_bytes_max: usize) -> Result<Self, DecodeError> {
+        let [id, kind, function] = node.fields(["id", "type", "function"])?;
+        if let Some(kind) = kind
+            && kind.string()? != "function"
+        {
+            return Err(kind.shape("must be `function`"));
+        }
+        let function = node.required("function", function)?;
+        let [name, arguments] = function.fields(["name", "arguments"])?;
+        Ok(Self {
+            id: node.required("id", id)?.parse(CallId::parse)?,
+            kind: FunctionTag::Function,
+            function: FunctionCall {
+                name: function.required("name", name)?.text(NAME_BYTES_MAX)?,
+                arguments: function.required("arguments", arguments)?.text(text_bytes_max)?,
+            },
         })
     }
 }

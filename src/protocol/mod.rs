@@ -4,6 +4,7 @@
 //! [`json::Node`], so that an error names the field; what comes from our own log is read by serde.
 
 pub mod agent;
+pub mod blob;
 pub mod content;
 pub mod error;
 pub mod event;
@@ -11,4 +12,7 @@ pub mod input;
 pub mod json;
 pub mod llm;
 pub mod message;
+mod tagged;
+pub mod tool;
+pub mod tool_result;
 pub mod view;

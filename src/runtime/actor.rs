@@ -1,24 +1,30 @@
 //! One session's actor: receive, decide, append, publish, reply, act. In that order, in one loop.
 
 mod batch;
+mod erase;
 mod load;
+mod mail;
+mod read;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::{mpsc, oneshot};
-use turnd_storage::{Append, Head};
+use tokio::sync::mpsc;
+use turnd_storage::{Append, BlobId};
 
 use self::batch::{Batch, ReplyTo};
+pub(super) use self::mail::{Answer, Erase, Mail, Question, Read};
+use super::blobs::Kept;
 use super::dispatch::{Dispatcher, Settled};
 use super::feed::{End, Feed};
+use super::lists;
 use super::registry::Registry;
-use super::shared::{EngineError, Reader, Shared, WatchRequest};
-use super::tail::Tail;
+use super::shared::{EngineError, Shared};
 use crate::ids::{Seq, SessionKey};
-use crate::protocol::view::SessionView;
-use crate::session::{Command, Effect, Session, TurnRecord};
+use crate::protocol::agent::AgentConfig;
+use crate::protocol::content::UPLOADS_MAX;
+use crate::session::{Command, Context, Effect, Session};
 use crate::time::Timestamp;
 
 /// Commands decided before one append: bounds the size of a commit and the wait of the first.
@@ -27,40 +33,8 @@ const BATCH_MAX: usize = 64;
 const BATCH_BYTES_MAX: usize = 1024 * 1024;
 /// Wait before a session whose append was refused comes back.
 const RELOAD_PAUSE: Duration = Duration::from_secs(1);
-/// Wait before the log of a damaged session is read again.
-const DAMAGED_PAUSE: Duration = Duration::from_mins(1);
 /// How long a session stays in memory after its last mail.
 const IDLE: Duration = Duration::from_secs(30);
-
-/// What reaches an actor.
-pub(super) enum Mail {
-    Command { command: Command, reply: ReplyTo },
-    Read(Read),
-}
-
-/// A question that changes nothing; answered from durable state.
-pub(super) enum Read {
-    View {
-        reader: Reader,
-        reply: oneshot::Sender<Result<SessionView, EngineError>>,
-    },
-    Watch {
-        reader: Reader,
-        request: WatchRequest,
-        reply: oneshot::Sender<Result<Tail, EngineError>>,
-    },
-}
-
-impl Mail {
-    fn refuse(self, error: EngineError) {
-        // A caller that has gone away needs no answer.
-        match self {
-            Self::Command { reply, .. } => drop(reply.send(Err(error))),
-            Self::Read(Read::View { reply, .. }) => drop(reply.send(Err(error))),
-            Self::Read(Read::Watch { reply, .. }) => drop(reply.send(Err(error))),
-        }
-    }
-}
 
 pub(super) struct Actor {
     shared: Arc<Shared>,
@@ -93,53 +67,60 @@ enum Wakeup {
     Idle,
 }
 
+/// Why an actor has nothing more to do.
+enum Served {
+    Left,
+    Erased,
+}
+
 impl Actor {
-    /// Serves one session until it is idle and unwatched.
+    /// Serves one session until it is idle and unwatched, or erased.
     pub(super) async fn run(shared: Arc<Shared>, key: SessionKey, mut mail: mpsc::Receiver<Mail>) {
         let error = match Self::load(Arc::clone(&shared), key.clone()).await {
             Ok(mut actor) => {
                 let _quarantine = Quarantine(Arc::clone(&actor.feed));
                 shared.registry.set_feed(&key, &actor.feed);
-                let Err(error) = actor.serve(&mut mail).await else { return };
-                actor.feed.close(End::Failed);
-                error
+                match actor.serve(&mut mail).await {
+                    Ok(Served::Left) => return,
+                    Ok(Served::Erased) => return hand_over(&shared, &key, mail).await,
+                    Err(error) => {
+                        actor.feed.close(End::Failed);
+                        error
+                    }
+                }
             }
+            Err(EngineError::Damaged) => return erase::serve_damaged(&shared, &key, mail).await,
             Err(error) => error,
         };
         tracing::error!(session = %key.session, %error, "the session stops");
-        refuse_all(mail, &error).await;
+        refuse_all(mail, |mail| mail.refuse(error.clone())).await;
         // Until then the closed mailbox answers for it: nobody reads its log again and again.
-        let pause = if error == EngineError::Damaged { DAMAGED_PAUSE } else { RELOAD_PAUSE };
-        tokio::time::sleep(pause).await;
+        tokio::time::sleep(RELOAD_PAUSE).await;
         shared.registry.remove(&key);
-        if error != EngineError::Damaged {
-            // What was decided is not in the log, so memory is forgotten and the log read again.
-            drop(Registry::mailbox(&shared, &key));
-        }
+        // What was decided is not in the log, so memory is forgotten and the log read again.
+        drop(Registry::mailbox(&shared, &key));
     }
 
-    async fn serve(&mut self, mail: &mut mpsc::Receiver<Mail>) -> Result<(), EngineError> {
+    async fn serve(&mut self, mail: &mut mpsc::Receiver<Mail>) -> Result<Served, EngineError> {
         if self.session.owes() {
-            let mut batch = Batch::default();
-            self.decide(Command::Recover, None, &mut batch);
-            self.commit(batch).await?;
+            self.take(Command::Recover).await?;
         }
         loop {
             match self.next(mail).await {
-                Wakeup::Mail(Some(first)) => self.handle(first, mail).await?,
-                Wakeup::Settled(settled) => self.settle(settled).await?,
-                Wakeup::Timer => {
-                    let mut batch = Batch::default();
-                    // The gate closes before the decision, so no delta follows it (S20, S50).
-                    let streamed = self.feed.close_calls(&self.session.overdue(self.now()));
-                    self.decide(Command::Wake { streamed }, None, &mut batch);
-                    self.commit(batch).await?;
+                Wakeup::Mail(Some(first)) => {
+                    if let Some(erase) = self.handle(first, mail).await?
+                        && self.erase(erase).await?
+                    {
+                        return Ok(Served::Erased);
+                    }
                 }
-                Wakeup::Mail(None) => return Ok(()),
+                Wakeup::Settled(settled) => self.settle(settled).await?,
+                Wakeup::Timer => self.take(Command::Wake).await?,
+                Wakeup::Mail(None) => return Ok(Served::Left),
                 Wakeup::Idle => {
                     let free = self.dispatcher.is_idle() && !self.session.owes();
                     if free && self.shared.registry.leave(&self.key, mail) {
-                        return Ok(());
+                        return Ok(Served::Left);
                     }
                 }
             }
@@ -164,46 +145,78 @@ impl Actor {
         }
     }
 
-    /// Decides a bounded batch of what waits, makes it durable in one append, then answers.
+    /// Decides a bounded batch of what waits, makes it durable in one append, then answers. A wish to
+    /// erase ends the batch, and is left to the caller.
     async fn handle(
         &mut self,
         first: Mail,
         mail: &mut mpsc::Receiver<Mail>,
-    ) -> Result<(), EngineError> {
+    ) -> Result<Option<Erase>, EngineError> {
         let mut batch = Batch::default();
         let mut reads = Vec::new();
+        let mut erase = None;
         let mut next = Some(first);
         let mut taken = 0;
         while let Some(one) = next {
             match one {
-                Mail::Command { command, reply } => self.decide(command, Some(reply), &mut batch),
+                Mail::Command { command, kept, reply } => {
+                    self.decide(command, kept, Some(reply), &mut batch);
+                }
                 Mail::Read(read) => reads.push(read),
+                Mail::Erase(wish) => erase = Some(wish),
             }
             taken += 1;
-            let more = taken < BATCH_MAX && batch.bytes() < BATCH_BYTES_MAX;
+            let more = erase.is_none()
+                && taken < BATCH_MAX
+                && batch.bytes() < BATCH_BYTES_MAX
+                && batch.blobs.len() < UPLOADS_MAX;
             next = if more { mail.try_recv().ok() } else { None };
         }
         self.commit(batch).await?;
         for read in reads {
             self.read(read);
         }
-        Ok(())
+        Ok(erase)
     }
 
-    fn decide(&mut self, command: Command, reply_to: Option<ReplyTo>, batch: &mut Batch) {
-        let agent_id = match &command {
-            Command::Submit(submission) => Some(&submission.agent_id),
-            Command::SettleModelCall { .. } | Command::Wake { .. } | Command::Recover => None,
-        };
-        let agent = self
-            .session
-            .agent_id()
-            .or(agent_id)
-            .and_then(|id| self.shared.catalogue.agents.get(id))
-            .map(|agent| Arc::clone(&agent.config));
+    /// Does what the engine itself asks for.
+    async fn take(&mut self, command: Command) -> Result<(), EngineError> {
+        let mut batch = Batch::default();
+        self.decide(command, Kept::default(), None, &mut batch);
+        self.commit(batch).await
+    }
+
+    fn decide(
+        &mut self,
+        command: Command,
+        kept: Kept,
+        reply_to: Option<ReplyTo>,
+        batch: &mut Batch,
+    ) {
         let now = self.now();
-        let decided = self.session.decide(command, agent.as_deref(), now);
-        batch.add(&self.key.session, decided, reply_to);
+        let agent = self.agent(&command);
+        // Gates close before the decision, so no delta follows it (S20, S50).
+        let shown = self.feed.close_calls(&self.session.cut_by(&command, now));
+        let context =
+            Context { agent: agent.as_deref(), bounds: self.shared.bounds, shown: &shown };
+        let decided = self.session.decide(command, &context, now);
+        batch.add(&self.key.session, decided, kept, reply_to);
+    }
+
+    /// The configuration of the session's agent, or of the one that a submit would give it.
+    fn agent(&self, command: &Command) -> Option<Arc<AgentConfig>> {
+        let named = match command {
+            Command::Submit(submission) => Some(&submission.agent_id),
+            Command::Resume { .. }
+            | Command::SettleToolCall { .. }
+            | Command::Interrupt { .. }
+            | Command::Cancel { .. }
+            | Command::Update { .. }
+            | Command::SettleModelCall { .. }
+            | Command::Wake
+            | Command::Recover => None,
+        };
+        self.shared.agent(self.session.agent_id().or(named)?)
     }
 
     /// The session's own time: the clock, moved on by as much as it was behind the log when the
@@ -217,7 +230,8 @@ impl Actor {
     async fn commit(&mut self, mut batch: Batch) -> Result<(), EngineError> {
         if let Some(first_seq) = batch.first_seq() {
             let (frames, events) = batch.take_events();
-            if let Err(error) = self.append(first_seq, events).await {
+            let blobs = batch.blobs.into_iter().collect();
+            if let Err(error) = self.append(first_seq, events, blobs).await {
                 for (reply_to, _) in batch.answers {
                     drop(reply_to.send(Err(error.clone())));
                 }
@@ -236,24 +250,23 @@ impl Actor {
 
     /// A full journal is waited out: what was decided stands in memory already, and a model's
     /// answer may be part of it.
-    async fn append(&self, first_seq: Seq, events: Vec<Bytes>) -> Result<(), EngineError> {
+    async fn append(
+        &self,
+        first_seq: Seq,
+        events: Vec<Bytes>,
+        blobs: Vec<BlobId>,
+    ) -> Result<(), EngineError> {
+        let head = lists::head(&self.session);
         loop {
             let append = Append {
                 key: Arc::clone(&self.key_bytes),
                 first_seq: first_seq.0,
                 events: events.clone(),
-                head: Head { owes: self.session.owes(), ..Head::default() },
-                blobs: Vec::new(),
+                head: head.clone(),
+                blobs: blobs.clone(),
             };
-            match self.shared.store.append(append).await {
-                Ok(()) => return Ok(()),
-                Err(turnd_storage::Error::Full) => {
-                    tracing::warn!(session = %self.key.session, "waiting for room in the journal");
-                }
-                Err(error) => {
-                    tracing::error!(session = %self.key.session, %error, "an append failed");
-                    return Err(EngineError::Unavailable);
-                }
+            if is_written(&self.key, self.shared.store.append(append).await)? {
+                return Ok(());
             }
         }
     }
@@ -261,12 +274,13 @@ impl Actor {
     fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::CallModel { id, attempt } => {
+                let agent = self.session.agent_id().and_then(|id| self.shared.agent(id));
                 // A later command of the same batch may have ended the attempt already.
-                let Some(call) = self.session.model_call(&id) else { return };
+                let Some(call) = self.session.model_call(&id, agent.as_deref()) else { return };
                 if call.attempt == attempt {
-                    let agent = self.session.agent_id().cloned();
                     let turn = self.session.running_turn().cloned();
-                    self.dispatcher.call_model(&self.shared, &self.feed, agent, turn, call);
+                    let tenant = self.key.tenant.clone();
+                    self.dispatcher.call_model(&self.shared, &self.feed, tenant, turn, call);
                 }
             }
             Effect::StopCall { id, attempt } => self.dispatcher.stop(&id, attempt),
@@ -275,65 +289,45 @@ impl Actor {
 
     async fn settle(&mut self, settled: Settled) -> Result<(), EngineError> {
         let Settled { id, attempt, outcome, open } = settled;
-        let mut batch = Batch::default();
-        self.decide(Command::SettleModelCall { id, attempt, outcome }, None, &mut batch);
-        let committed = self.commit(batch).await;
+        let command = Command::SettleModelCall { id, attempt, outcome };
+        let committed = self.take(command).await;
         drop(open);
         committed
     }
+}
 
-    fn read(&self, read: Read) {
-        match read {
-            Read::View { reader, reply } => {
-                let view = self.check_reader(&reader);
-                let view =
-                    view.and_then(|()| self.session.view().ok_or(EngineError::UnknownSession));
-                drop(reply.send(view));
-            }
-            Read::Watch { reader, request, reply } => {
-                let tail = self.check_reader(&reader).and_then(|()| self.tail(request));
-                drop(reply.send(tail));
-            }
+/// Whether a write is done; not, where it is to be repeated.
+fn is_written(
+    key: &SessionKey,
+    written: Result<(), turnd_storage::Error>,
+) -> Result<bool, EngineError> {
+    match written {
+        Ok(()) => Ok(true),
+        Err(turnd_storage::Error::Full) => {
+            tracing::warn!(session = %key.session, "waiting for room in the journal");
+            Ok(false)
         }
-    }
-
-    fn check_reader(&self, reader: &Reader) -> Result<(), EngineError> {
-        match reader {
-            _ if !self.session.exists() => Err(EngineError::UnknownSession),
-            Reader::Machine => Ok(()),
-            Reader::Owner(owner) if self.session.is_owned_by(owner) => Ok(()),
-            Reader::Owner(_) => Err(EngineError::NotOwner),
-        }
-    }
-
-    fn tail(&self, request: WatchRequest) -> Result<Tail, EngineError> {
-        let WatchRequest { after, turn_id } = request;
-        let watch = |after, turn_id| {
-            let key = Arc::clone(&self.key_bytes);
-            Tail::new(self.shared.store.clone(), key, self.feed.watch(), after, turn_id)
-        };
-        let Some(turn_id) = turn_id else { return Ok(watch(after, None)) };
-        match self.session.turn_record(&turn_id).ok_or(EngineError::UnknownTurn)? {
-            TurnRecord::Queued => Ok(watch(after.max(self.session.seq()), Some(turn_id))),
-            TurnRecord::Running { started } => Ok(watch(after.max(before(started)), Some(turn_id))),
-            TurnRecord::Completed { completed, .. } if after >= completed => {
-                Ok(watch(after, Some(turn_id)).ended(End::TurnCompleted))
-            }
-            TurnRecord::Completed { started, .. } => {
-                Ok(watch(after.max(before(started)), Some(turn_id)))
-            }
+        Err(error) => {
+            tracing::error!(session = %key.session, %error, "a write failed");
+            Err(EngineError::Unavailable)
         }
     }
 }
 
-fn before(seq: Seq) -> Seq {
-    Seq(seq.0.saturating_sub(1))
+/// What is in the mailbox of an erased session is for the one that begins anew under its id.
+async fn hand_over(shared: &Arc<Shared>, key: &SessionKey, mut mail: mpsc::Receiver<Mail>) {
+    mail.close();
+    while let Some(one) = mail.recv().await {
+        if let Err(refused) = Registry::mailbox(shared, key).send(one).await {
+            refused.0.refuse(EngineError::Unavailable);
+        }
+    }
 }
 
 /// Answers what is in the mailbox and what still comes while senders hold it.
-async fn refuse_all(mut mail: mpsc::Receiver<Mail>, error: &EngineError) {
+async fn refuse_all(mut mail: mpsc::Receiver<Mail>, refuse: impl Fn(Mail)) {
     mail.close();
     while let Some(mail) = mail.recv().await {
-        mail.refuse(error.clone());
+        refuse(mail);
     }
 }

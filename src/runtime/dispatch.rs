@@ -7,9 +7,11 @@ use std::sync::atomic::Ordering;
 
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 
+use super::blobs::{self, CallBlobs};
 use super::feed::Feed;
 use super::shared::Shared;
-use crate::ids::{AgentId, CallId, TurnId};
+use crate::control::agents::LlmKind;
+use crate::ids::{CallId, TenantId, TurnId};
 use crate::protocol::error::{ErrorCode, ErrorInfo};
 use crate::protocol::llm::LlmResponse;
 use crate::session::{CallFailure, ModelCall, ModelOutcome};
@@ -62,7 +64,7 @@ impl Dispatcher {
         &mut self,
         shared: &Arc<Shared>,
         feed: &Arc<Feed>,
-        agent: Option<AgentId>,
+        tenant: TenantId,
         turn: Option<TurnId>,
         call: ModelCall,
     ) {
@@ -71,7 +73,7 @@ impl Dispatcher {
         let open = Open::new(shared);
         let (shared, feed) = (Arc::clone(shared), Arc::clone(feed));
         let handle = self.tasks.spawn(async move {
-            let result = answer(&shared, &feed, agent.as_ref(), &call).await;
+            let result = answer(&shared, &feed, &tenant, &call).await;
             let streamed = feed.has_streamed(&call.id);
             let outcome = ModelOutcome { result, streamed };
             Settled { id: call.id, attempt: call.attempt, outcome, open: Some(open) }
@@ -87,6 +89,12 @@ impl Dispatcher {
         {
             running.handle.abort();
         }
+    }
+
+    /// Drops every task and waits until they are gone.
+    pub(super) async fn stop_all(&mut self) {
+        self.running.clear();
+        self.tasks.shutdown().await;
     }
 
     /// The next answer; never, while nothing is under way. Safe to drop between polls.
@@ -125,21 +133,25 @@ impl Dispatcher {
     }
 }
 
-/// Performs one attempt with what the manifest says of its agent and model.
+/// Performs one attempt with what the manifest says of its model.
 async fn answer(
     shared: &Shared,
     feed: &Feed,
-    agent: Option<&AgentId>,
+    tenant: &TenantId,
     call: &ModelCall,
 ) -> Result<LlmResponse, CallFailure> {
     let Some(llm) = shared.catalogue.llms.get(&call.llm) else {
         let message = format!("the model block `{}` is not declared", call.llm);
         return Err(failure(message, false));
     };
-    let agent = agent.and_then(|id| shared.catalogue.agents.get(id));
-    let system = agent.and_then(|agent| agent.config.system.as_deref());
+    // Held until the call ends, and so is their room.
+    let blobs = match llm.kind {
+        // It reads no bytes.
+        LlmKind::Demo => CallBlobs::default(),
+        LlmKind::OpenAi | LlmKind::Anthropic => blobs::of_call(shared, tenant, call).await,
+    };
     let mut deltas = |delta: crate::effects::Delta<'_>| feed.delta(&call.id, call.attempt, &delta);
-    shared.executors.call_model(llm, system, call, &mut deltas).await
+    shared.executors.call_model(llm, call, &blobs.bytes, &mut deltas).await
 }
 
 fn failure(message: impl Into<String>, retryable: bool) -> CallFailure {
@@ -149,3 +161,6 @@ fn failure(message: impl Into<String>, retryable: bool) -> CallFailure {
         retry_after: None,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,37 +4,46 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use bytes::Bytes;
+use tokio::task::JoinSet;
 use turnd_storage::Store;
 
-use super::actor::{Mail, Read};
+use super::actor::{Answer, Erase, Mail, Question, Read};
+use super::blobs;
+use super::lists::{self, ListCursor, ListPage};
 use super::registry::Registry;
-use super::shared::{EngineError, Reader, Shared, WatchRequest};
+use super::shared::{EngineError, Shared, WatchRequest};
 use super::tail::Tail;
 use crate::clock::Clock;
 use crate::control::agents::Catalogue;
 use crate::effects::Executors;
-use crate::ids::{SessionId, SessionKey, TurnId, mint_session_id};
-use crate::protocol::view::SessionView;
-use crate::session::{Command, Reply, Submission};
+use crate::ids::{OwnerId, SessionId, SessionKey, TenantId, mint_session_id};
+use crate::protocol::blob::{BlobHash, Upload};
+use crate::protocol::content::BlobInfo;
+use crate::protocol::view::{SessionSummary, SessionView, ViewRequest};
+use crate::session::{Bounds, Caller, Command, Rejection, Reply};
 
 /// How long a caller waits for a session, however slow the disk: then the outcome is unknown.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
+/// Sessions of one owner that are erased at a time.
+const ERASES_MAX: usize = 32;
+/// How often, and after which waits, a page that somebody else erases is looked at again.
+const IDLE_ROUNDS_MAX: u32 = 100;
+const IDLE_ROUND: Duration = Duration::from_millis(20);
 
 /// Handle of the running engine; cheap to clone.
 #[derive(Clone)]
 pub struct Engine(Arc<Shared>);
 
-/// A submit that is durable (interface 4.1: the 202).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Accepted {
-    pub turn_id: TurnId,
-    pub queued: bool,
-}
-
 impl Engine {
-    pub fn new(store: Store, clock: Clock, catalogue: Catalogue, executors: Executors) -> Self {
-        Self(Arc::new(Shared::new(store, clock, catalogue, executors)))
+    pub fn new(
+        store: Store,
+        clock: Clock,
+        catalogue: Catalogue,
+        executors: Executors,
+        bounds: Bounds,
+    ) -> Self {
+        Self(Arc::new(Shared::new(store, clock, catalogue, executors, bounds)))
     }
 
     /// Whether input is no longer taken.
@@ -49,35 +58,135 @@ impl Engine {
         Ok(mint_session_id(self.0.clock.now(), random))
     }
 
-    /// Takes an input; on `Ok` it is durable.
-    pub async fn submit(
+    /// Does as a caller asks; on `Ok` it is durable, and so are the bytes that came with it.
+    pub async fn command(
         &self,
         key: SessionKey,
-        submission: Submission,
-    ) -> Result<Accepted, EngineError> {
+        command: Command,
+        uploads: Vec<Upload>,
+    ) -> Result<Reply, EngineError> {
         if self.is_stopping() {
             return Err(EngineError::Unavailable);
         }
-        let command = Command::Submit(Box::new(submission));
-        match self.ask(key, |reply| Mail::Command { command, reply }).await? {
-            Reply::Accepted { turn_id, queued } => Ok(Accepted { turn_id, queued }),
-            Reply::Done => Err(EngineError::Unavailable),
-        }
+        let kept = blobs::keep(&self.0.store, &key.tenant, uploads).await?;
+        self.ask(key, |reply| Mail::Command { command, kept, reply }).await
     }
 
-    /// The session as `reader` may see it.
-    pub async fn view(&self, key: SessionKey, reader: Reader) -> Result<SessionView, EngineError> {
-        self.ask(key, |reply| Mail::Read(Read::View { reader, reply })).await
+    /// The session as `caller` may see it.
+    pub async fn view(
+        &self,
+        key: SessionKey,
+        caller: Caller,
+        request: ViewRequest,
+    ) -> Result<SessionView, EngineError> {
+        self.read(key, caller, |reply| Question::View { request, reply }).await
     }
 
-    /// The session's events for `reader`.
+    /// The session's row in a list.
+    pub async fn summary(
+        &self,
+        key: SessionKey,
+        caller: Caller,
+    ) -> Result<SessionSummary, EngineError> {
+        self.read(key, caller, |reply| Question::Summary { reply }).await
+    }
+
+    /// The session's events for `caller`.
     pub async fn watch(
         &self,
         key: SessionKey,
-        reader: Reader,
+        caller: Caller,
         request: WatchRequest,
     ) -> Result<Tail, EngineError> {
-        self.ask(key, |reply| Mail::Read(Read::Watch { reader, request, reply })).await
+        self.read(key, caller, |reply| Question::Watch { request, reply }).await
+    }
+
+    /// What is known of a blob that an event of the session names.
+    pub async fn blob_info(
+        &self,
+        key: SessionKey,
+        caller: Caller,
+        hash: BlobHash,
+    ) -> Result<Option<BlobInfo>, EngineError> {
+        self.read(key, caller, |reply| Question::Blob { hash, reply }).await
+    }
+
+    /// The bytes of a blob, for whoever was told of it by [`Engine::blob_info`].
+    pub async fn blob_bytes(
+        &self,
+        tenant: &TenantId,
+        hash: BlobHash,
+    ) -> Result<Bytes, EngineError> {
+        blobs::load(&self.0, tenant, hash).await
+    }
+
+    /// At most `limit` sessions of an owner after `cursor`, the one with the latest event first.
+    pub async fn list(
+        &self,
+        tenant: &TenantId,
+        owner: &OwnerId,
+        cursor: Option<ListCursor>,
+        limit: usize,
+    ) -> Result<ListPage, EngineError> {
+        let (store, tenant, owner) = (self.0.store.clone(), tenant.clone(), owner.clone());
+        let page = move || lists::page(&store, &tenant, &owner, cursor, limit);
+        tokio::task::spawn_blocking(page).await.unwrap_or(Err(EngineError::Unavailable))
+    }
+
+    /// Erases a session; on `Ok` that is durable, and nothing goes on for it.
+    pub async fn erase(&self, key: SessionKey, caller: Caller) -> Result<(), EngineError> {
+        self.ask(key, |reply| Mail::Erase(Erase { caller, reply })).await
+    }
+
+    /// Erases every session of an owner and returns how many there were. Where it fails, some are
+    /// gone already and the same request may be repeated.
+    pub async fn erase_owner(
+        &self,
+        tenant: &TenantId,
+        owner: &OwnerId,
+    ) -> Result<usize, EngineError> {
+        let (mut count, mut idle_rounds) = (0, 0);
+        loop {
+            let page = self.list(tenant, owner, None, ERASES_MAX).await?;
+            if page.items.is_empty() {
+                return Ok(count);
+            }
+            let erased = self.erase_page(tenant, owner, page).await?;
+            count += erased;
+            if erased == 0 {
+                // Somebody else erases them, too, and is not done yet.
+                idle_rounds += 1;
+                if idle_rounds == IDLE_ROUNDS_MAX {
+                    return Err(EngineError::Unavailable);
+                }
+                tokio::time::sleep(IDLE_ROUND).await;
+            }
+        }
+    }
+
+    async fn erase_page(
+        &self,
+        tenant: &TenantId,
+        owner: &OwnerId,
+        page: ListPage,
+    ) -> Result<usize, EngineError> {
+        let mut erasing = JoinSet::new();
+        for SessionSummary { session_id, .. } in page.items {
+            let key = SessionKey { tenant: tenant.clone(), session: session_id };
+            // As the owner: the id may be somebody else's by now.
+            let (engine, caller) = (self.clone(), Caller::Frontend(owner.clone()));
+            erasing.spawn(async move { engine.erase(key, caller).await });
+        }
+        let (mut count, mut failed) = (0, None);
+        // To the last of them: one that fails holds up no other.
+        while let Some(erased) = erasing.join_next().await {
+            match erased.unwrap_or(Err(EngineError::Unavailable)) {
+                Ok(()) => count += 1,
+                Err(EngineError::Rejected(Rejection::UnknownSession | Rejection::NotOwner)) => {}
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        failed.map_or(Ok(count), Err)
     }
 
     /// Brings every session that owes something back to memory, so that it goes on by itself (S39).
@@ -103,18 +212,35 @@ impl Engine {
         self.0.registry.close_feeds();
     }
 
+    async fn read<T>(
+        &self,
+        key: SessionKey,
+        caller: Caller,
+        question: impl FnOnce(Answer<T>) -> Question,
+    ) -> Result<T, EngineError> {
+        self.ask(key, |reply| Mail::Read(Read { caller, question: question(reply) })).await
+    }
+
     async fn ask<T>(
         &self,
         key: SessionKey,
-        mail: impl FnOnce(oneshot::Sender<Result<T, EngineError>>) -> Mail,
+        mail: impl FnOnce(Answer<T>) -> Mail,
     ) -> Result<T, EngineError> {
-        let (reply, answer) = oneshot::channel();
+        let (reply, answer) = tokio::sync::oneshot::channel();
         let asked = async {
-            let mailbox = Registry::mailbox(&self.0, &key);
-            mailbox.send(mail(reply)).await.map_err(|_| EngineError::Unavailable)?;
-            drop(mailbox);
+            self.post(&key, mail(reply)).await?;
             answer.await.map_err(|_| EngineError::Unavailable)?
         };
         tokio::time::timeout(ANSWER_MAX, asked).await.unwrap_or(Err(EngineError::Unavailable))
     }
+
+    /// A mailbox that closes meanwhile may be that of a session which is erased: then there is another.
+    async fn post(&self, key: &SessionKey, mail: Mail) -> Result<(), EngineError> {
+        let Err(back) = Registry::mailbox(&self.0, key).send(mail).await else { return Ok(()) };
+        let sent = Registry::mailbox(&self.0, key).send(back.0).await;
+        sent.map_err(|_| EngineError::Unavailable)
+    }
 }
+
+#[cfg(test)]
+mod tests;

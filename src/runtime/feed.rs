@@ -15,6 +15,7 @@ use bytes::Bytes;
 use self::partial::Partial;
 use crate::effects::Delta;
 use crate::ids::{CallId, MessageId, Seq, SessionId, TurnId};
+use crate::session::Shown;
 
 /// Bytes that a ring keeps for its watchers; one that is further behind is cut off (S52).
 pub const RING_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -36,6 +37,8 @@ pub enum End {
     Lagged,
     /// The server stops.
     Stopped,
+    /// The session is gone for good.
+    Erased,
     /// The session cannot be served now.
     Failed,
 }
@@ -185,17 +188,24 @@ impl Feed {
         self.ring().partials.get(id).is_some_and(Partial::has_output)
     }
 
-    /// Closes the gates of `calls`; returns those whose running attempt had shown something.
-    pub fn close_calls(&self, calls: &[CallId]) -> Vec<CallId> {
+    /// Closes the gates of `calls`; returns the text of those whose running attempt had shown
+    /// something.
+    pub fn close_calls(&self, calls: &[CallId]) -> Shown {
+        if calls.is_empty() {
+            return Shown::new();
+        }
         let mut ring = self.ring();
-        let mut close = |id: &CallId| ring.partials.remove(id).is_some_and(|it| it.has_output());
-        calls.iter().filter(|id| close(id)).cloned().collect()
+        let mut close = |id: &CallId| {
+            let partial = ring.partials.remove(id).filter(Partial::has_output)?;
+            Some((id.clone(), partial.into_text()))
+        };
+        calls.iter().filter_map(&mut close).collect()
     }
 
-    /// Ends every watcher, once it has read what is there.
+    /// Ends every watcher, once it has read what is there. The first reason stays.
     pub fn close(&self, end: End) {
         let mut ring = self.ring();
-        ring.closed = Some(end);
+        ring.closed.get_or_insert(end);
         let wakers = ring.wakers();
         drop(ring);
         wakers.into_iter().for_each(Waker::wake);
@@ -278,6 +288,11 @@ impl Watcher {
             slot.attached = true;
         }
         Poll::Ready(Attached::Live)
+    }
+
+    /// Whether the session is gone: what its log says now is not this session's.
+    pub fn is_erased(&self) -> bool {
+        self.feed.ring().closed == Some(End::Erased)
     }
 
     /// Writes to `out` what has come since, of `turn` alone if named; waits when there is nothing.

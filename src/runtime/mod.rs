@@ -2,15 +2,20 @@
 //! answers, and acts.
 
 mod actor;
+mod blobs;
 mod dispatch;
 mod engine;
 mod feed;
+#[cfg(test)]
+mod kit;
+mod lists;
 mod recovery;
 mod registry;
 mod shared;
 mod tail;
 
-pub use engine::{Accepted, Engine};
+pub use engine::Engine;
 pub use feed::End;
-pub use shared::{EngineError, Reader, WatchRequest};
+pub use lists::{ListCursor, ListPage};
+pub use shared::{EngineError, WatchRequest};
 pub use tail::Tail;

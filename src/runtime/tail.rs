@@ -100,6 +100,10 @@ impl Tail {
 
     /// Writes the events of a page, of the watched turn alone if one is named.
     fn take_page(&mut self, page: Option<Page>, out: &mut Vec<u8>) -> Phase {
+        // The page may be of a new session under the same id. This is known before it has an event.
+        if self.watcher.is_erased() {
+            return Phase::Ended(End::Erased);
+        }
         // The ring knows of durable events beyond `delivered`, so the log holds at least one.
         let Some(page) = page.filter(|page| !page.events.is_empty()) else {
             return Phase::Ended(End::Failed);

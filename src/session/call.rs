@@ -1,4 +1,4 @@
-//! A model call that is not settled.
+//! Calls that are not settled.
 
 use std::time::Duration;
 
@@ -6,9 +6,20 @@ use sha2::{Digest, Sha256};
 
 use crate::ids::{CallId, MessageId};
 use crate::protocol::agent::RetryPolicy;
-use crate::protocol::event::LlmCallRequested;
+use crate::protocol::event::{Handler, LlmCallRequested};
 use crate::time::Timestamp;
 
+/// A tool call that somebody is at work on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ToolCall {
+    pub(super) id: CallId,
+    pub(super) name: String,
+    pub(super) handler: Handler,
+    /// The latest attempt that was dispatched; 0 before the first.
+    pub(super) attempt: u32,
+}
+
+/// A model call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Call {
     pub(super) request: LlmCallRequested,

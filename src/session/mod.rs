@@ -9,6 +9,7 @@ mod command;
 mod decide;
 mod effect;
 mod evolve;
+mod interrupt;
 mod outstanding;
 mod project;
 mod rejection;
@@ -16,7 +17,7 @@ mod state;
 mod tree;
 mod turn;
 
-pub use command::{CallFailure, Caller, Command, ModelOutcome, Submission};
+pub use command::{Bounds, CallFailure, Caller, Command, Context, ModelOutcome, Shown, Submission};
 pub use decide::{Reply, Step};
 pub use effect::{Effect, ModelCall};
 pub use rejection::Rejection;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-#[path = "../../fuzz/src/lib.rs"]
+#[path = "../../fuzz/src/bodies.rs"]
 mod bodies;
 
 fn replay(target: &str, body: fn(&[u8])) {
@@ -27,4 +27,5 @@ fn every_target_passes_its_corpus() {
     replay("provider_stream", bodies::provider_stream);
     replay("resume", bodies::resume);
     replay("manifest", bodies::manifest);
+    replay("session_commands", bodies::session_commands);
 }

@@ -4,13 +4,17 @@ use crate::kit::{Caller, Place, Response, message};
 
 const ALLOW_ORIGIN: &str = "access-control-allow-origin";
 const ORIGIN: (&str, &str) = ("Origin", "https://shop.example");
-const CLIENT: [(&str, &str); 3] = [
+const CLIENT: [(&str, &str); 6] = [
     ("/api/client/sessions/input", "POST"),
+    ("/api/client/sessions", "GET"),
     ("/api/client/sessions/s1", "GET"),
+    ("/api/client/sessions/s1", "PATCH"),
+    ("/api/client/sessions/s1", "DELETE"),
     ("/api/client/sessions/s1/events/stream", "GET"),
 ];
-const MACHINE: [(&str, &str); 5] = [
+const MACHINE: [(&str, &str); 6] = [
     ("/api/machine/client-tokens", "POST"),
+    ("/api/machine/sessions/s1", "DELETE"),
     ("/api/machine/sessions/submit", "POST"),
     ("/api/machine/sessions/s1/events/stream", "GET"),
     ("/healthz", "GET"),
@@ -62,7 +66,7 @@ fn pages_can_read_answers_refusals_and_streams() {
         (200, ann.send("GET", "/api/client/sessions/s1", &[ORIGIN], &[])),
         (404, ann.send("GET", "/api/client/sessions/s2", &[ORIGIN], &[])),
         (401, server.stranger().send("GET", "/api/client/sessions/s1", &[ORIGIN], &[])),
-        (405, ann.send("DELETE", "/api/client/sessions/s1", &[ORIGIN], &[])),
+        (405, ann.send("PUT", "/api/client/sessions/s1", &[ORIGIN], &[])),
         (400, ann.send("POST", path, &[ORIGIN, json], b"{")),
         (415, ann.send("POST", path, &[ORIGIN], b"{}")),
         (200, ann.stream_with("s1", "", &[ORIGIN]).head().clone()),

@@ -60,7 +60,7 @@ fn the_lines_that_the_first_start_shows_work_when_they_are_pasted() {
     assert!(output.status.success(), "{text}\n{errors}");
     let (accepted, frames) = text.split_once('\n').unwrap();
     assert!(accepted.starts_with(r#"{"session_id":"first","turn_id":""#), "{accepted}");
-    assert!(accepted.ends_with(r#","queued":false}"#), "{accepted}");
+    assert!(accepted.ends_with(r#","queued":false,"seq":2}"#), "{accepted}");
     assert!(frames.starts_with("id: 1\nevent: session.created\ndata: {"), "{frames}");
     assert!(frames.contains("You said: hello"), "{frames}");
     assert!(frames.ends_with("event: turn.completed\n"), "{frames}");
@@ -125,7 +125,8 @@ fn the_data_is_for_the_servers_user_alone() {
     assert_eq!(mode(&place.data()), 0o700);
     let mut files = 0;
     for file in std::fs::read_dir(place.data()).unwrap().map(Result::unwrap) {
-        assert_eq!(mode(&file.path()), 0o600, "{}", file.path().display());
+        let expected = if file.file_type().unwrap().is_dir() { 0o700 } else { 0o600 };
+        assert_eq!(mode(&file.path()), expected, "{}", file.path().display());
         files += 1;
     }
     assert!(files > 1);

@@ -9,11 +9,18 @@
 )]
 
 mod bad_input;
+mod blobs;
+mod cancel;
+mod client_tools;
 mod commands;
+mod conversations;
 mod corpus;
 mod cors;
+mod erase;
 mod greeting;
+mod interrupts;
 mod kit;
+mod lists;
 mod long_waits;
 mod rates;
 mod restart;
@@ -22,3 +29,6 @@ mod streams;
 mod tokens;
 mod torture;
 mod turns;
+
+// The fuzz targets include tests of the core, which say `crate::` of what it publishes.
+use turnd::{ids, protocol, session, time};

@@ -14,7 +14,8 @@ fn hides(what: &str, text: &str, secrets: &[&str]) {
 }
 
 fn data_hides(place: &Place, secrets: &[&str]) {
-    for file in std::fs::read_dir(place.data()).unwrap().map(Result::unwrap) {
+    let entries = std::fs::read_dir(place.data()).unwrap().map(Result::unwrap);
+    for file in entries.filter(|entry| entry.file_type().unwrap().is_file()) {
         let bytes = std::fs::read(file.path()).unwrap();
         for secret in secrets {
             let found = bytes.windows(secret.len()).any(|window| window == secret.as_bytes());

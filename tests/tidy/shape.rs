@@ -119,7 +119,7 @@ fn characters(sources: &[Source]) -> Vec<String> {
     offences
 }
 
-/// Every public module says in its first line what it is.
+/// Every public module that a file declares says in its first line what it is.
 fn undocumented(sources: &[Source]) -> Vec<String> {
     let mut offences = Vec::new();
     for source in sources {
@@ -128,7 +128,7 @@ fn undocumented(sources: &[Source]) -> Vec<String> {
             _ => source.path.trim_end_matches(".rs"),
         };
         for (at, line) in source.code.lines().enumerate() {
-            let declared = line.trim().strip_prefix("pub mod ");
+            let declared = line.strip_prefix("pub mod ");
             let Some(name) = declared.and_then(|rest| rest.strip_suffix(';')) else {
                 continue;
             };

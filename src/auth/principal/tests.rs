@@ -56,6 +56,7 @@ fn a_credential_is_good_for_its_own_api_alone() {
     let authenticator = Authenticator {
         api_keys: ApiKeys::new(vec![record], None).unwrap(),
         client_tokens: ClientTokens::new(&[1; 32], None).unwrap(),
+        blob_urls: BlobUrls::new(&[1; 32], None).unwrap(),
     };
     let identity = Identity { id: OwnerId::parse("zoe").unwrap(), metadata: None };
     let minted = authenticator.client_tokens.mint(&local_tenant(), &identity, 600, now);

@@ -99,6 +99,7 @@ impl Printer {
             }
             Payload::TurnCompleted(completed) => {
                 match completed.error {
+                    None if completed.cancelled => {}
                     None => self.outcome = Outcome::Answered,
                     Some(error) => {
                         self.break_line()?;
@@ -107,16 +108,26 @@ impl Printer {
                 }
                 Ok(())
             }
-            Payload::MessageNew(_)
-            | Payload::ToolCallErrored(_)
-            | Payload::SessionCreated(_)
+            Payload::SessionCreated(_)
+            | Payload::SessionUpdated(_)
+            | Payload::SessionCancelled(_)
+            | Payload::MessageNew(_)
+            | Payload::HeadMoved(_)
             | Payload::TurnQueued(_)
             | Payload::TurnStarted(_)
+            | Payload::SessionInterrupted(_)
+            | Payload::InterruptResumed(_)
             | Payload::LlmCallRequested(_)
             | Payload::LlmCallDispatched(_)
             | Payload::LlmCallCompleted(_)
             | Payload::LlmCallErrored(_)
-            | Payload::ToolCallRequested(_) => Ok(()),
+            | Payload::ToolCallRequested(_)
+            | Payload::ToolCallDispatched(_)
+            | Payload::ToolCallCompleted(_)
+            | Payload::ToolCallErrored(_)
+            | Payload::CallVoided(_)
+            | Payload::WorkerStateUpdated(_)
+            | Payload::AgentUpdated(_) => Ok(()),
         }
     }
 

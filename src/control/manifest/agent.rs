@@ -9,6 +9,7 @@ use super::nearest::nearest;
 use super::problem::Fault;
 use super::reader::{Kind, Section, decimal_digits, wrong_type};
 use super::text::name_text;
+use super::tool;
 use crate::control::agents::Agent;
 use crate::ids::{AgentId, LlmId};
 use crate::protocol::agent::{AgentConfig, RetryPolicy, Seconds};
@@ -37,6 +38,7 @@ fn read_agent(mut block: Section<'_, '_>, llms: &[&str]) -> Option<Agent> {
     let description = block.string("description").map(str::to_owned);
     let stream = block.bool("stream");
     let retry = read_retry(block.section("retry", Kind::Retry));
+    let tools = tool::read(&mut block);
     if block.has("llm") {
         if !block.has("model") {
             block.own_fault(Fault::Missing("`model`, which an agent with an `llm` needs"));
@@ -45,8 +47,14 @@ fn read_agent(mut block: Section<'_, '_>, llms: &[&str]) -> Option<Agent> {
         block.own_fault(Fault::Missing("`llm`, the model block that the agent runs on"));
     }
     block.finish();
-    let config =
-        AgentConfig { llm: llm?, model: model?, system, stream: stream.unwrap_or(true), retry };
+    let config = AgentConfig {
+        llm: llm?,
+        model: model?,
+        system,
+        stream: stream.unwrap_or(true),
+        retry,
+        tools,
+    };
     Some(Agent { config: Arc::new(config), description })
 }
 

@@ -57,6 +57,18 @@ pub enum Fault {
     Missing(&'static str),
     #[error("no such {what}{}", one_of(nearest.as_deref(), known))]
     UnknownName { what: &'static str, nearest: Option<String>, known: Vec<String> },
+    #[error("must be 1 to {bytes_max} characters of A-Z a-z 0-9 _ -")]
+    ToolName { bytes_max: usize },
+    #[error("must be \"client\": the tools that a worker handles come from the worker")]
+    ToolHandler,
+    #[error("must not hold a date, a time, inf or nan, which JSON does not have")]
+    NotJson,
+    #[error("must not be nested deeper than {max}")]
+    Depth { max: usize },
+    #[error("must be at most {max} bytes long")]
+    Bytes { max: usize },
+    #[error("must hold at most {max}")]
+    Items { max: usize },
     #[error("must be an address and a port, such as 127.0.0.1:7171")]
     Address,
     #[error("must be an http:// or https:// URL, without a query")]

@@ -26,6 +26,7 @@ pub(super) enum Kind {
     LlmType,
     Price,
     Agent,
+    Tool,
     Retry,
     Policy,
 }
@@ -184,6 +185,27 @@ impl<'a, 'i> Section<'a, 'i> {
     pub fn section(&mut self, key: &'static str, kind: Kind) -> Section<'a, 'i> {
         self.known.push(key);
         self.child(key, kind)
+    }
+
+    /// The tables in the list under `key`; none where it is absent.
+    pub fn tables(&mut self, key: &'static str, kind: Kind) -> Vec<Section<'a, 'i>> {
+        let Some(value) = self.value(key) else { return Vec::new() };
+        let DeValue::Array(items) = value else {
+            self.fault(key, wrong_type("a list of sections", value));
+            return Vec::new();
+        };
+        let mut sections = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            let (at, value) = (item.span().start, item.get_ref());
+            let path = format!("{}[{index}]", join(&self.path, key));
+            let Some(table) = value.as_table() else {
+                self.problems.add(at, path, wrong_type("a section", value));
+                continue;
+            };
+            let (table, problems) = (Some(table), self.problems);
+            sections.push(Section { kind, path, at, table, known: Vec::new(), problems });
+        }
+        sections
     }
 
     /// Every entry, each of which must be a table. Nothing is left unknown then.

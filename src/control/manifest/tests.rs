@@ -2,10 +2,12 @@
 
 mod random;
 mod sections;
+mod tools;
 
 use super::*;
 use crate::control::agents::LlmKind;
 use crate::protocol::agent::{RetryPolicy, Seconds};
+use crate::protocol::json::Json;
 use rust_decimal::Decimal;
 
 const DOCS: &str = include_str!("../../../docs/manifest.md");
@@ -74,6 +76,13 @@ fn the_example_of_the_docs_says_what_it_seems_to_say() {
             backoff_max_secs: Seconds::whole(20),
         }
     );
+    let tool = &support.config.tools[0];
+    assert_eq!(tool.name, "show_order");
+    assert_eq!(tool.description.as_deref(), Some("Shows an order to the customer."));
+    let input =
+        r#"{"type":"object","properties":{"order_id":{"type":"string"}},"required":["order_id"]}"#;
+    assert_eq!(tool.input.as_ref().map(Json::text), Some(input));
+    assert_eq!(support.config.tools.len(), 2);
     let writer = &manifest.agents["writer"].config;
     assert!(!writer.stream);
     assert_eq!(writer.retry.timeout_secs, None);
@@ -142,13 +151,12 @@ fn keys_of_capabilities_to_come_are_refused_by_name() {
         ("signing_secret_env", "workers"),
         ("parallel_executes", "workers"),
         ("notify_turn_finished", "workers"),
-        ("tools", "tools"),
         ("sub_agents", "sub-agents"),
         ("mcp", "connectors"),
         ("budget", "budgets"),
         ("detached_run", "AG-UI"),
         ("share_state", "AG-UI"),
-        ("retry.tool", "tools"),
+        ("retry.tool", "workers"),
         ("retry.sub_agent", "sub-agents"),
         ("retry.connector", "connectors"),
         ("retry.decision", "workers"),

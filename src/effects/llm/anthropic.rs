@@ -1,156 +1,40 @@
 //! Anthropic's Messages API.
 
-use std::borrow::Cow;
+mod request;
+
 use std::collections::BTreeMap;
 
 use reqwest::header::{HeaderName, HeaderValue};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::history::{self, Invocation, Step, ToolResult};
+use self::request::request;
 use super::reply::{Reply, Summary};
 use super::stream::Event;
 use super::{Dialect, Line, Progress, credential, finish_word, lenient, parse, receive};
 use crate::control::agents::Llm;
-use crate::effects::{classify, exchange};
+use crate::effects::{BlobBytes, classify, exchange};
 use crate::protocol::llm::{LlmResponse, Usage};
 use crate::session::{CallFailure, ModelCall};
 
 const VERSION: &str = "2023-06-01";
-/// The API demands a bound on the answer. This is the most that every model of the 3.5 generation
-/// and later takes; a higher value would be refused by some.
-const MAX_TOKENS: u32 = 8192;
-/// A conversation has to begin with the user.
-const OPENING: &str = "(The conversation begins.)";
-/// It has to end with the user too: some models refuse to go on with a reply.
-const CONTINUATION: &str = "(The conversation goes on.)";
 
 pub async fn answer(
     line: Line<'_>,
     llm: &Llm,
-    system: Option<&str>,
     call: &ModelCall,
+    blobs: &BlobBytes,
     reply: Reply<'_>,
 ) -> Result<LlmResponse, CallFailure> {
     let mut request = line
         .post(llm, "/v1/messages", call)?
         .header(HeaderName::from_static("anthropic-version"), HeaderValue::from_static(VERSION))
-        .body(request(system, call));
+        .body(request(call, blobs));
     if let Some(key) = credential(llm, "")? {
         request = request.header(HeaderName::from_static("x-api-key"), key);
     }
     let answer = exchange::send(request, call, line.bounds).await?;
     receive(answer, Transcript::default(), reply).await
-}
-
-fn request(system: Option<&str>, call: &ModelCall) -> Vec<u8> {
-    #[derive(Serialize)]
-    struct Request<'a> {
-        model: &'a str,
-        max_tokens: u32,
-        #[serde(skip_serializing_if = "String::is_empty")]
-        system: String,
-        messages: Vec<Outgoing<'a>>,
-        stream: bool,
-    }
-    let (system, messages) = conversation(system, call);
-    let request = Request {
-        model: &call.model,
-        max_tokens: MAX_TOKENS,
-        system,
-        messages,
-        stream: call.stream,
-    };
-    // Plain structs of strings always serialize.
-    serde_json::to_vec(&request).unwrap_or_default()
-}
-
-/// One message as it is sent: all that one side said in a row.
-#[derive(Serialize)]
-struct Outgoing<'a> {
-    role: &'static str,
-    content: Vec<OutgoingBlock<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum OutgoingBlock<'a> {
-    Text {
-        text: Cow<'a, str>,
-    },
-    ToolUse {
-        id: &'a str,
-        name: Cow<'a, str>,
-        input: Box<RawValue>,
-    },
-    ToolResult {
-        tool_use_id: &'a str,
-        #[serde(skip_serializing_if = "String::is_empty")]
-        content: String,
-    },
-}
-
-/// The system prompt with every system message behind it, and what the two sides said in turn.
-fn conversation<'a>(system: Option<&str>, call: &'a ModelCall) -> (String, Vec<Outgoing<'a>>) {
-    let mut prompts: Vec<String> = system.map(str::to_owned).into_iter().collect();
-    let mut messages: Vec<Outgoing<'_>> = Vec::new();
-    for step in history::steps(&call.messages) {
-        let (role, blocks) = match step {
-            Step::System { text, .. } => {
-                prompts.push(text);
-                continue;
-            }
-            Step::User { text, .. } => ("user", OutgoingBlock::said(text).into_iter().collect()),
-            Step::Assistant { text, calls, .. } => {
-                let mut blocks: Vec<_> = OutgoingBlock::said(text).into_iter().collect();
-                blocks.extend(calls.into_iter().map(OutgoingBlock::made));
-                ("assistant", blocks)
-            }
-            Step::Results(results) => {
-                ("user", results.into_iter().map(OutgoingBlock::answered).collect())
-            }
-        };
-        push(&mut messages, role, blocks);
-    }
-    let missing = match messages.last() {
-        None => Some(OPENING),
-        Some(last) if last.role == "assistant" => Some(CONTINUATION),
-        Some(_) => None,
-    };
-    if let Some(text) = missing {
-        push(&mut messages, "user", vec![OutgoingBlock::Text { text: Cow::Borrowed(text) }]);
-    }
-    prompts.retain(|text| !text.trim().is_empty());
-    (prompts.join("\n\n"), messages)
-}
-
-fn push<'a>(messages: &mut Vec<Outgoing<'a>>, role: &'static str, blocks: Vec<OutgoingBlock<'a>>) {
-    if blocks.is_empty() {
-        return;
-    }
-    if messages.is_empty() && role != "user" {
-        let text = OutgoingBlock::Text { text: Cow::Borrowed(OPENING) };
-        messages.push(Outgoing { role: "user", content: vec![text] });
-    }
-    match messages.last_mut() {
-        Some(last) if last.role == role => last.content.extend(blocks),
-        Some(_) | None => messages.push(Outgoing { role, content: blocks }),
-    }
-}
-
-impl<'a> OutgoingBlock<'a> {
-    /// Blank texts are refused by the API.
-    fn said(text: String) -> Option<Self> {
-        (!text.trim().is_empty()).then_some(Self::Text { text: Cow::Owned(text) })
-    }
-
-    fn made(call: Invocation<'a>) -> Self {
-        Self::ToolUse { id: call.id.as_str(), input: call.input(), name: call.name }
-    }
-
-    fn answered(result: ToolResult<'a>) -> Self {
-        Self::ToolResult { tool_use_id: result.call.as_str(), content: result.text }
-    }
 }
 
 /// Any event of a stream. A whole answer is a `Head`.

@@ -8,8 +8,10 @@ use std::time::Duration;
 use rust_decimal::Decimal;
 
 use super::history::text_of;
+use super::media;
 use super::reply::{Reply, Summary};
 use crate::effects::classify;
+use crate::protocol::content::Content;
 use crate::protocol::error::ErrorCode;
 use crate::protocol::json::Json;
 use crate::protocol::llm::{LlmResponse, Usage};
@@ -47,11 +49,7 @@ struct Invocation {
     arguments: String,
 }
 
-pub async fn answer(
-    system: Option<&str>,
-    call: &ModelCall,
-    mut reply: Reply<'_>,
-) -> Result<LlmResponse, CallFailure> {
+pub async fn answer(call: &ModelCall, mut reply: Reply<'_>) -> Result<LlmResponse, CallFailure> {
     let mut output_words = 0;
     match script(call) {
         Script::Say(text) => {
@@ -67,7 +65,7 @@ pub async fn answer(
             }
             let reasoning_words = words(&reasoning);
             output_words += reasoning_words + say(&mut reply, &text, Duration::ZERO).await?;
-            return reply.complete(summary(system, call, output_words, Some(reasoning_words)));
+            return reply.complete(summary(call, output_words, Some(reasoning_words)));
         }
         Script::Call(invocations) => {
             for Invocation { tool, arguments } in invocations {
@@ -81,7 +79,7 @@ pub async fn answer(
         }
         Script::Fail(code) => return Err(classify::asked_for(code)),
     }
-    reply.complete(summary(system, call, output_words, None))
+    reply.complete(summary(call, output_words, None))
 }
 
 /// Streams `text` word by word and returns how many words it has.
@@ -97,14 +95,9 @@ async fn say(reply: &mut Reply<'_>, text: &str, wait: Duration) -> Result<u64, C
     Ok(words(text))
 }
 
-fn summary(
-    system: Option<&str>,
-    call: &ModelCall,
-    output_tokens: u64,
-    reasoning_tokens: Option<u64>,
-) -> Summary {
+fn summary(call: &ModelCall, output_tokens: u64, reasoning_tokens: Option<u64>) -> Summary {
     let said: u64 = call.messages.iter().map(|message| words(&text_of(message))).sum();
-    let input_tokens = said + system.map_or(0, words);
+    let input_tokens = said + call.system.as_deref().map_or(0, words);
     Summary {
         model: None,
         finish_reason: "stop".to_owned(),
@@ -128,9 +121,11 @@ fn script(call: &ModelCall) -> Script {
         Role::User | Role::System if text.starts_with('/') => {
             command(&text).unwrap_or_else(Script::Say)
         }
-        Role::User | Role::System => Script::Say(echo(&text)),
+        Role::User | Role::System => Script::Say(echo(&mentioned(last))),
         Role::Assistant => Script::Say("There is nothing new to answer.".to_owned()),
-        Role::Tool => Script::Say(format!("{} answered: {text}", tool_name(call, last))),
+        Role::Tool => {
+            Script::Say(format!("{} answered: {}", tool_name(call, last), mentioned(last)))
+        }
     }
 }
 
@@ -219,6 +214,20 @@ fn invocation(tool: &str, json: &str) -> Result<Invocation, String> {
 
 fn echo(text: &str) -> String {
     format!("You said: {text}")
+}
+
+/// The text of a message, and a few words for each part that is none.
+fn mentioned(message: &Message) -> String {
+    let Some(Content::Parts(parts)) = &message.content else {
+        return text_of(message);
+    };
+    let others = parts.iter().filter(|part| part.as_text().is_none());
+    let mut words: Vec<String> = others.map(|part| format!("[{}]", media::words(part))).collect();
+    let text = text_of(message);
+    if !text.is_empty() {
+        words.insert(0, text);
+    }
+    words.join(" ")
 }
 
 /// The tool that a result answers for.

@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
+use super::media::Piece;
+use crate::effects::BlobBytes;
 use crate::ids::CallId;
 use crate::protocol::content::Content;
 use crate::protocol::message::{Message, Role, ToolCall};
@@ -17,10 +19,11 @@ use crate::protocol::message::{Message, Role, ToolCall};
 const NAME_BYTES_MAX: usize = 64;
 const NO_RESULT: &str = "No result of this call was recorded.";
 
-/// One step of the conversation. An `Assistant` step with calls is followed by their `Results`.
+/// One step of the conversation. An `Assistant` step with calls is followed by their `Results`. Only
+/// users and tools say more than text.
 pub enum Step<'m> {
     System { name: Option<&'m str>, text: String },
-    User { name: Option<&'m str>, text: String },
+    User { name: Option<&'m str>, said: Vec<Piece<'m>> },
     Assistant { name: Option<&'m str>, text: String, calls: Vec<Invocation<'m>> },
     Results(Vec<ToolResult<'m>>),
 }
@@ -34,36 +37,43 @@ pub struct Invocation<'m> {
 
 pub struct ToolResult<'m> {
     pub call: &'m CallId,
-    pub text: String,
+    pub said: Vec<Piece<'m>>,
 }
 
-pub fn steps(messages: &[Arc<Message>]) -> Vec<Step<'_>> {
-    let mut results: BTreeMap<&CallId, &Message> = BTreeMap::new();
-    for message in messages.iter().filter(|message| message.role == Role::Tool) {
-        if let Some(call) = &message.tool_call_id {
-            results.entry(call).or_insert(message);
-        }
-    }
+pub fn steps<'m>(messages: &'m [Arc<Message>], blobs: &'m BlobBytes) -> Vec<Step<'m>> {
+    // The first result behind each call, as seen from the message at hand. From the last message to
+    // the first, since a conversation from elsewhere may use an id again: every use has its own.
+    let mut results: BTreeMap<&CallId, &'m Message> = BTreeMap::new();
     let mut steps = Vec::with_capacity(messages.len());
-    for message in messages {
-        let text = text_of(message);
+    for message in messages.iter().rev() {
         let name = message.name.as_deref().filter(|name| is_plain(name));
         match message.role {
-            Role::System => steps.push(Step::System { name, text }),
-            Role::User => steps.push(Step::User { name, text }),
+            Role::System => steps.push(Step::System { name, text: text_of(message) }),
+            Role::User => {
+                let said = Piece::of(message.content.as_ref(), blobs);
+                steps.push(Step::User { name, said });
+            }
             Role::Assistant => {
                 let calls = &message.tool_calls;
-                let made = calls.iter().map(Invocation::of).collect();
-                steps.push(Step::Assistant { name, text, calls: made });
                 if !calls.is_empty() {
-                    let answered = calls.iter().map(|call| ToolResult::of(call, &results));
+                    let answered = calls.iter().map(|call| ToolResult::of(call, &results, blobs));
                     steps.push(Step::Results(answered.collect()));
+                    for call in calls {
+                        results.remove(&call.id);
+                    }
                 }
+                let made = calls.iter().map(Invocation::of).collect();
+                steps.push(Step::Assistant { name, text: text_of(message), calls: made });
             }
             // Stands behind its call; without a call it would say nothing to the model.
-            Role::Tool => {}
+            Role::Tool => {
+                if let Some(call) = &message.tool_call_id {
+                    results.insert(call, message);
+                }
+            }
         }
     }
+    steps.reverse();
     steps
 }
 
@@ -88,9 +98,16 @@ impl<'m> Invocation<'m> {
 }
 
 impl<'m> ToolResult<'m> {
-    fn of(call: &'m ToolCall, results: &BTreeMap<&CallId, &Message>) -> Self {
-        let text = results.get(&call.id).map_or_else(|| NO_RESULT.to_owned(), |m| text_of(m));
-        Self { call: &call.id, text }
+    fn of(
+        call: &'m ToolCall,
+        results: &BTreeMap<&CallId, &'m Message>,
+        blobs: &'m BlobBytes,
+    ) -> Self {
+        let said = match results.get(&call.id) {
+            Some(message) => Piece::of(message.content.as_ref(), blobs),
+            None => vec![Piece::text(NO_RESULT)],
+        };
+        Self { call: &call.id, said }
     }
 }
 

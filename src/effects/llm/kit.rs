@@ -3,15 +3,25 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use super::reply::Reply;
 use super::{Dialect, Progress, close, stream};
+use crate::effects::BlobBytes;
 use crate::effects::Delta;
 use crate::ids::{CallId, LlmId, MessageId, tool_call_id};
+use crate::protocol::blob::{BlobHash, Uri};
+use crate::protocol::content::{BlobAudio, BlobFile, BlobUrl, Content, ContentPart};
+use crate::protocol::event::Handler;
+use crate::protocol::json::Json;
 use crate::protocol::llm::LlmResponse;
 use crate::protocol::message::{FunctionCall, FunctionTag, Message, Role, ToolCall};
+use crate::protocol::tool::AgentTool;
 use crate::session::{CallFailure, ModelCall};
 
 pub const BYTES_MAX: usize = 1 << 20;
+/// As much of an image as tells its type.
+pub const PNG: &[u8] = b"\x89PNG";
 
 pub fn call(messages: Vec<Message>) -> ModelCall {
     ModelCall {
@@ -20,10 +30,74 @@ pub fn call(messages: Vec<Message>) -> ModelCall {
         reply_id: MessageId::parse("c1").unwrap(),
         llm: LlmId::parse("l1").unwrap(),
         model: "some-model".to_owned(),
+        system: None,
         stream: true,
         // So short that the bounds of a test count.
         timeout: Some(Duration::from_millis(30)),
         messages: messages.into_iter().map(Arc::new).collect(),
+        tools: Vec::new(),
+    }
+}
+
+pub fn tool(name: &str, description: Option<&str>, input: Option<&str>) -> Arc<AgentTool> {
+    Arc::new(AgentTool {
+        name: name.to_owned(),
+        description: description.map(str::to_owned),
+        input: input.map(|schema| Json::parse(schema).unwrap()),
+        output: None,
+        handler: Handler::Client,
+    })
+}
+
+/// The bytes that are at hand, each naming its kind. Those of `gone` are not among them.
+pub fn blobs() -> BlobBytes {
+    let known: [&[u8]; 12] = [
+        PNG,
+        b"pdf",
+        b"# hi",
+        b"{}",
+        b"zip",
+        b" ",
+        b"\xff\xfe",
+        b"tiff",
+        b"mp3",
+        b"wav",
+        b"ogg",
+        b"",
+    ];
+    known.into_iter().map(|bytes| (BlobHash::of(bytes), Bytes::from_static(bytes))).collect()
+}
+
+pub fn with_parts(message: Message, parts: Vec<ContentPart>) -> Message {
+    Message { content: Some(Content::Parts(parts)), ..message }
+}
+
+pub fn image(mime: &str, bytes: &[u8]) -> ContentPart {
+    ContentPart::ImageUrl {
+        image_url: BlobUrl { url: BlobHash::of(bytes) },
+        mime: mime.to_owned(),
+        size: bytes.len() as u64,
+    }
+}
+
+pub fn image_at(url: &str) -> ContentPart {
+    let mime_type = Some("image/*".to_owned());
+    ContentPart::link(Uri::Other(url.to_owned()), None, mime_type)
+}
+
+pub fn audio(mime: &str, bytes: &[u8]) -> ContentPart {
+    ContentPart::InputAudio {
+        input_audio: BlobAudio { data: BlobHash::of(bytes), format: "wav".to_owned() },
+        mime: mime.to_owned(),
+        size: bytes.len() as u64,
+    }
+}
+
+pub fn file(name: &str, mime: &str, bytes: &[u8]) -> ContentPart {
+    ContentPart::File {
+        file: BlobFile { filename: name.to_owned(), file_data: BlobHash::of(bytes) },
+        mime: mime.to_owned(),
+        size: bytes.len() as u64,
     }
 }
 

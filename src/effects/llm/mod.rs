@@ -5,8 +5,10 @@ pub(super) mod demo;
 mod history;
 #[cfg(test)]
 pub(super) mod kit;
+mod media;
 pub(super) mod openai;
 pub(super) mod reply;
+mod schema;
 pub mod stream;
 
 use reqwest::RequestBuilder;

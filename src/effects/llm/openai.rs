@@ -3,124 +3,35 @@
 //! What is read is tolerant, because those servers differ: reasoning is `reasoning` or
 //! `reasoning_content`, tool calls come in pieces or whole, with or without an index.
 
-use std::borrow::Cow;
+mod request;
 
 use reqwest::header::AUTHORIZATION;
 use rust_decimal::Decimal;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::history::{self, Invocation, Step};
+use self::request::request;
 use super::reply::{Reply, Summary};
 use super::stream::Event;
 use super::{Dialect, Line, Progress, credential, finish_word, lenient, parse, receive};
 use crate::control::agents::Llm;
-use crate::effects::{classify, exchange};
+use crate::effects::{BlobBytes, classify, exchange};
 use crate::protocol::llm::{LlmResponse, Usage};
 use crate::session::{CallFailure, ModelCall};
 
 pub async fn answer(
     line: Line<'_>,
     llm: &Llm,
-    system: Option<&str>,
     call: &ModelCall,
+    blobs: &BlobBytes,
     reply: Reply<'_>,
 ) -> Result<LlmResponse, CallFailure> {
-    let mut request = line.post(llm, "/chat/completions", call)?.body(request(system, call));
+    let mut request = line.post(llm, "/chat/completions", call)?.body(request(call, blobs));
     if let Some(key) = credential(llm, "Bearer ")? {
         request = request.header(AUTHORIZATION, key);
     }
     let answer = exchange::send(request, call, line.bounds).await?;
     receive(answer, Transcript::default(), reply).await
-}
-
-fn request(system: Option<&str>, call: &ModelCall) -> Vec<u8> {
-    #[derive(Serialize)]
-    struct Request<'a> {
-        model: &'a str,
-        messages: Vec<Outgoing<'a>>,
-        stream: bool,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        stream_options: Option<StreamOptions>,
-    }
-    #[derive(Serialize)]
-    struct StreamOptions {
-        include_usage: bool,
-    }
-    let request = Request {
-        model: &call.model,
-        messages: messages(system, call),
-        stream: call.stream,
-        stream_options: call.stream.then_some(StreamOptions { include_usage: true }),
-    };
-    // Plain structs of strings always serialize.
-    serde_json::to_vec(&request).unwrap_or_default()
-}
-
-/// One message as it is sent.
-#[derive(Serialize)]
-struct Outgoing<'a> {
-    role: &'static str,
-    /// Null beside tool calls that came without text.
-    content: Option<Cow<'a, str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<OutgoingCall<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_call_id: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-struct OutgoingCall<'a> {
-    id: &'a str,
-    #[serde(rename = "type")]
-    kind: &'static str,
-    function: OutgoingFunction<'a>,
-}
-
-#[derive(Serialize)]
-struct OutgoingFunction<'a> {
-    name: Cow<'a, str>,
-    arguments: Cow<'a, str>,
-}
-
-impl<'a> Outgoing<'a> {
-    fn text(role: &'static str, name: Option<&'a str>, text: impl Into<Cow<'a, str>>) -> Self {
-        Self { role, content: Some(text.into()), name, tool_calls: Vec::new(), tool_call_id: None }
-    }
-}
-
-fn messages<'a>(system: Option<&'a str>, call: &'a ModelCall) -> Vec<Outgoing<'a>> {
-    let mut messages: Vec<Outgoing<'_>> =
-        system.map(|text| Outgoing::text("system", None, text)).into_iter().collect();
-    for step in history::steps(&call.messages) {
-        match step {
-            Step::System { name, text } => messages.push(Outgoing::text("system", name, text)),
-            Step::User { name, text } => messages.push(Outgoing::text("user", name, text)),
-            Step::Assistant { name, text, calls } => {
-                let mut message = Outgoing::text("assistant", name, text);
-                if !calls.is_empty() {
-                    message.content = message.content.filter(|text| !text.is_empty());
-                }
-                message.tool_calls = calls.into_iter().map(OutgoingCall::of).collect();
-                messages.push(message);
-            }
-            Step::Results(results) => messages.extend(results.into_iter().map(|result| {
-                let mut message = Outgoing::text("tool", None, result.text);
-                message.tool_call_id = Some(result.call.as_str());
-                message
-            })),
-        }
-    }
-    messages
-}
-
-impl<'a> OutgoingCall<'a> {
-    fn of(call: Invocation<'a>) -> Self {
-        let function = OutgoingFunction { name: call.name, arguments: call.arguments };
-        Self { id: call.id.as_str(), kind: "function", function }
-    }
 }
 
 /// A chunk of a stream, or a whole answer.

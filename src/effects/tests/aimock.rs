@@ -18,13 +18,15 @@ async fn ask(
     messages: Vec<crate::protocol::message::Message>,
 ) -> Result<LlmResponse, CallFailure> {
     let mut call = call(messages);
+    call.system = Some("be kind".to_owned());
+    call.tools = vec![tool("weather", None, None), tool("clock", None, None)];
     call.stream = stream;
     // Only a model of this kind thinks there.
     call.model = "o3-claude-opus-4".to_owned();
     let mut shown = Shown::default();
     let mut deltas = |delta: Delta<'_>| shown.add(delta);
     let executors = Executors::new(bounds());
-    let response = executors.call_model(block, Some("be kind"), &call, &mut deltas).await?;
+    let response = executors.call_model(block, &call, &BlobBytes::new(), &mut deltas).await?;
     if stream {
         shown.assert_matches(&response);
         assert_eq!(response.content.as_deref() == Some("It is 42."), !shown.reasoning.is_empty());

@@ -24,10 +24,12 @@ fn every_refusal_has_its_status_and_a_json_body() {
         (ApiError::TooLarge { what: "x", bytes_max: 1 }, 413),
         (ApiError::UriTooLong { bytes_max: 1 }, 414),
         (ApiError::UnsupportedMediaType, 415),
+        (ApiError::RangeNotSatisfiable { length: 1 }, 416),
         (ApiError::Unprocessable("x".into()), 422),
         (ApiError::TooMany { what: "x", retry_after_secs: 1 }, 429),
         (ApiError::Internal, 500),
         (ApiError::Unavailable { retry_after_secs: 1 }, 503),
+        (ApiError::Damaged, 503),
     ] {
         let reply = Reply::from(error.clone());
         assert_eq!(reply.status().as_u16(), status);
@@ -60,6 +62,16 @@ fn headers_say_how_to_go_on() {
         assert_eq!(header(error, "retry-after").as_deref(), Some("7"));
     }
     assert_eq!(header(ApiError::Internal, "retry-after"), None);
+    let range = header(ApiError::RangeNotSatisfiable { length: 9 }, "content-range");
+    assert_eq!(range.as_deref(), Some("bytes */9"));
+}
+
+#[test]
+fn a_damaged_session_is_told_from_a_busy_server() {
+    let reply = Reply::from(ApiError::from(EngineError::Damaged));
+    assert_eq!(reply.status().as_u16(), 503);
+    assert_eq!(reply.headers().get("retry-after").unwrap(), "60");
+    assert_eq!(body(reply), json!({ "error": "this session is damaged" }));
 }
 
 #[test]

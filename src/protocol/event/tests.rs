@@ -11,11 +11,11 @@ fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/events")
 }
 
-/// Every type of the `payloads!` list, from the source itself.
+/// Every type of the union, from the source itself.
 fn kinds() -> BTreeSet<String> {
     let source = include_str!("../event.rs");
-    let (_, list) = source.split_once("\npayloads! {\n").unwrap();
-    let (list, _) = list.split_once("\n}\n").unwrap();
+    let (_, list) = source.split_once("Payload, \"an event payload\", {\n").unwrap();
+    let (list, _) = list.split_once("\n    }\n").unwrap();
     let kind = |line: &str| line.split('"').nth(1).map(str::to_owned);
     list.lines().map(|line| kind(line).unwrap()).collect()
 }
@@ -87,9 +87,12 @@ fn what_is_not_an_event_is_refused_with_a_reason() {
         )
     };
     for (payload, reason) in [
-        (r#"{"type":"turn.vanished"}"#, "unknown event type `turn.vanished`"),
-        (r#"{"turn_id":"t1","type":"turn.started"}"#, "the type of the event does not come first"),
-        ("{}", "the type of the event does not come first"),
+        (r#"{"type":"turn.vanished"}"#, "unknown type `turn.vanished` of an event payload"),
+        (
+            r#"{"turn_id":"t1","type":"turn.started"}"#,
+            "the type of an event payload does not come first",
+        ),
+        ("{}", "the type of an event payload does not come first"),
         (r#"{"type":"turn.started"}"#, "missing field `turn_id`"),
         ("7", "an event payload that starts with its type"),
     ] {

@@ -1,9 +1,11 @@
 //! Every body that is taken, and for every one that is not, the text that its sender reads.
 
+mod others;
+
 use super::*;
 use crate::protocol::content::{Content, ContentPart};
 use crate::protocol::json::{DEPTH_MAX, decode};
-use crate::protocol::message::Role;
+use crate::protocol::message::{FunctionCall, FunctionTag, Role, ToolCall};
 
 /// Longest text in these tests, in bytes.
 const TEXT_MAX: usize = 20;
@@ -18,6 +20,23 @@ fn machine(body: &str) -> Result<(Submit, Identity), DecodeError> {
 
 fn token(body: &str) -> Result<TokenRequest, DecodeError> {
     decode(body.as_bytes(), DEPTH_MAX, TokenRequest::read)
+}
+
+/// The turn that a submit asks for.
+#[track_caller]
+fn turn(submit: Submit) -> TurnRequest {
+    match submit.body {
+        SubmitBody::Turn(turn) => *turn,
+        SubmitBody::Resume { .. } | SubmitBody::Settle(_) => panic!("no turn: {submit:?}"),
+    }
+}
+
+/// All of a `client.message`.
+#[track_caller]
+fn client_message(submit: Submit) -> MessageInput {
+    let input = turn(submit).input;
+    let Input::Message(input) = input else { panic!("{input:?}") };
+    input
 }
 
 /// A client body whose input is a good `client.message`, with `fields` before the others.
@@ -68,9 +87,18 @@ fn the_smallest_client_body_is_taken() {
         tool_call_id: None,
         name: None,
     };
-    let input = Input::Message { message, stream: None };
-    let agent_id = AgentId::parse("helper").unwrap();
-    let expected = Submit { session_id: None, agent_id, turn_id: None, queue: false, input };
+    let turn = TurnRequest {
+        agent_id: AgentId::parse("helper").unwrap(),
+        turn_id: None,
+        queue: false,
+        input: Input::Message(MessageInput { message, stream: None }),
+    };
+    let expected = Submit {
+        session_id: None,
+        conditions: Conditions::default(),
+        body: SubmitBody::Turn(Box::new(turn)),
+        uploads: vec![],
+    };
     assert_eq!(submit, expected);
 }
 
@@ -85,20 +113,26 @@ fn a_full_client_body_is_taken_and_what_is_unknown_is_passed_over() {
                 "message": {
                     "id": "m=1", "role": "tool", "tool_call_id": "c~1", "name": "weather",
                     "content": [{"type": "text", "text": "a"}, {"text": "b", "type": "text", "x": 1}],
-                    "tool_calls": [{"id": "forged"}]
+                    "tool_calls": [{"id": "c1", "type": "function", "index": 0, "function":
+                        {"name": "clock", "arguments": "{", "strict": true}}]
                 }
             }
         }"#,
     )
     .unwrap();
     assert_eq!(submit.session_id, Some(SessionId::parse("s:1").unwrap()));
-    assert_eq!(submit.turn_id, Some(TurnId::parse("t@1").unwrap()));
-    assert!(submit.queue);
-    let Input::Message { message, stream } = submit.input;
+    let turn = turn(submit);
+    assert_eq!(turn.turn_id, Some(TurnId::parse("t@1").unwrap()));
+    assert!(turn.queue);
+    let Input::Message(MessageInput { message, stream }) = turn.input else {
+        panic!("{:?}", turn.input);
+    };
     assert_eq!(stream, Some(false));
     assert_eq!(message.role, Role::Tool);
     assert_eq!(message.name.as_deref(), Some("weather"));
-    assert!(message.tool_calls.is_empty(), "only a model makes calls");
+    let function = FunctionCall { name: "clock".to_owned(), arguments: "{".to_owned() };
+    let id = CallId::parse("c1").unwrap();
+    assert_eq!(message.tool_calls, [ToolCall { id, kind: FunctionTag::Function, function }]);
     let text = |text: &str| ContentPart::Text { text: text.to_owned() };
     assert_eq!(message.content, Some(Content::Parts(vec![text("a"), text("b")])));
 }
@@ -120,8 +154,7 @@ fn every_role_is_read_by_its_name() {
         ("tool", Role::Tool),
     ] {
         let submit = client(&input_with("", &format!(r#"{{"role":"{name}"}}"#))).unwrap();
-        let Input::Message { message, .. } = submit.input;
-        assert_eq!(message.role, role);
+        assert_eq!(client_message(submit).message.role, role);
     }
 }
 
@@ -134,8 +167,9 @@ fn a_client_body_of_another_shape_names_the_field() {
         ("null".to_owned(), "body", object),
         ("{}".to_owned(), "input", "is missing"),
         (r#"{"input":[]}"#.to_owned(), "input", object),
-        (r#"{"input":{}}"#.to_owned(), "input.agent_id", "is missing"),
+        (r#"{"input":{}}"#.to_owned(), "input.type", "is missing"),
         (r#"{"input":{"agent_id":"a"}}"#.to_owned(), "input.type", "is missing"),
+        (r#"{"input":{"type":"client.message"}}"#.to_owned(), "input.agent_id", "is missing"),
         (r#"{"input":{"agent_id":7}}"#.to_owned(), "input.agent_id", "must be a string"),
         (
             r#"{"session_id":7,"input":{"agent_id":"a"}}"#.to_owned(),
@@ -175,9 +209,9 @@ fn an_input_of_another_shape_names_the_field() {
 
 #[test]
 fn an_input_of_another_type_is_named() {
-    for kind in ["client.messages", "client.action", "interrupt.resume", "", "Client.Message"] {
+    for kind in ["client.stop", "session.start", "", "Client.Message"] {
         let body = format!(r#"{{"input":{{"agent_id":"a","type":"{kind}"}}}}"#);
-        let text = format!("`input.type` `{kind}` is not an input that is taken here");
+        let text = format!("`input.type` `{kind}` is not an input");
         refused(client(&body), Shape422, &text);
     }
 }
@@ -193,14 +227,14 @@ fn a_message_of_another_shape_names_the_field() {
         (r#""content":[{"type":"text"}]"#, "content[0].text", "is missing"),
         (r#""content":[{"type":"text","text":1}]"#, "content[0].text", "must be a string"),
         (r#""content":[{"type":1}]"#, "content[0].type", "must be a string"),
-        (
-            r#""content":[{"type":"video_url"}]"#,
-            "content[0].type",
-            "`video_url` is not a content type that is taken here",
-        ),
+        (r#""content":[{"type":"image"}]"#, "content[0].type", "`image` is not a content type"),
         (r#""tool_call_id":[]"#, "tool_call_id", "must be a string"),
         (r#""name":true"#, "name", "must be a string"),
         (r#""role":"user""#, "role", "stands twice"),
+        (r#""tool_calls":{}"#, "tool_calls", "must be an array"),
+        (r#""tool_calls":[{"id":"c1"}]"#, "tool_calls[0].function", "is missing"),
+        (r#""tool_calls":[{"id":"c1","type":"x"}]"#, "tool_calls[0].type", "must be `function`"),
+        (r#""tool_calls":[{"id":"c","function":{}}]"#, "tool_calls[0].function.name", "is missing"),
     ] {
         let text = format!("`input.message.{path}` {problem}");
         refused(client(&message_with(fields)), Shape422, &text);
@@ -282,11 +316,11 @@ fn a_machine_body_is_taken_with_the_identity_that_it_speaks_for() {
         "payload":{"type":"client.message","stream":true,"message":{"role":"user","content":"hi"}}}"#;
     let (submit, identity) = machine(body).unwrap();
     assert_eq!(submit.session_id, Some(SessionId::parse("s1").unwrap()));
-    assert_eq!(submit.turn_id, Some(TurnId::parse("t1").unwrap()));
-    assert!(submit.queue);
-    let Input::Message { message, stream } = submit.input;
-    assert_eq!(stream, Some(true));
-    assert_eq!(message, Message::text(Role::User, "hi"));
+    let turn = turn(submit);
+    assert_eq!(turn.turn_id, Some(TurnId::parse("t1").unwrap()));
+    assert!(turn.queue);
+    let message = Message::text(Role::User, "hi");
+    assert_eq!(turn.input, Input::Message(MessageInput { message, stream: Some(true) }));
     assert_eq!(identity.id.as_str(), "Zo\u{eb} <zoe@example.com>");
     assert_eq!(identity.metadata.unwrap().text(), r#"{ "b":"1", "a":"\u0041" }"#);
 }
@@ -296,7 +330,8 @@ fn a_payload_takes_its_addressing_from_outside() {
     let body = r#"{"agent_id":"helper","identity":{"id":"zoe"},"payload":{"agent_id":7,"turn_id":7,
         "queue":7,"type":"client.message","message":{"role":"user"}}}"#;
     let (submit, _) = machine(body).unwrap();
-    assert_eq!((submit.turn_id, submit.queue), (None, false));
+    let turn = turn(submit);
+    assert_eq!((turn.agent_id.as_str(), turn.turn_id, turn.queue), ("helper", None, false));
 }
 
 #[test]
@@ -308,8 +343,8 @@ fn a_machine_body_of_another_shape_names_the_field() {
         (r#"{"agent_id":"a","payload":"x"}"#.to_owned(), "`payload` must be an object"),
         (r#"{"agent_id":"a","payload":{}}"#.to_owned(), "`payload.type` is missing"),
         (
-            r#"{"agent_id":"a","payload":{"type":"tool.result"}}"#.to_owned(),
-            "`payload.type` `tool.result` is not an input that is taken here",
+            r#"{"agent_id":"a","payload":{"type":"decision"}}"#.to_owned(),
+            "`payload.type` `decision` is not an input",
         ),
         (
             r#"{"agent_id":"a","payload":{"type":"client.message"}}"#.to_owned(),

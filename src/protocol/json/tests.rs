@@ -56,6 +56,31 @@ fn an_opaque_value_keeps_its_spelling() {
 }
 
 #[test]
+fn an_item_of_its_own_has_the_same_place_and_text() {
+    let text = r#"{"a":[ 1.50, {"b": {"c":[ 2 ]}}, "x" ]}"#;
+    read(text, |root| {
+        let [a] = root.fields(["a"])?;
+        let a = root.required("a", a)?;
+        for (item, own) in a.items(3)?.iter().zip(a.own_items(3)?) {
+            assert_eq!(own.raw()?, item.raw()?);
+            assert_eq!(own.shape(""), item.shape(""));
+        }
+        let own = a.own_items(3)?;
+        let [b] = own[1].fields(["b"])?;
+        let b = own[1].required("b", b)?;
+        assert_eq!(b.raw()?.text(), r#"{"c":[ 2 ]}"#);
+        let [c] = b.fields(["c"])?;
+        let c = b.required("c", c)?;
+        let item = &c.items(1)?[0];
+        assert_eq!(item.shape("p").to_string(), "`a[1].b.c[0]` p");
+        assert_eq!(item.raw()?.text(), "2");
+        assert!(a.own_items(2).is_err() && root.own_items(1).is_err());
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
 fn an_opaque_value_is_one_line() {
     let raw = read("{\"x\":\n{\r\n  \"a\":\n\t[1,\r2]}\n}", |root| {
         let [x] = root.fields(["x"])?;

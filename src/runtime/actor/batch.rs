@@ -1,17 +1,21 @@
 //! What a batch of decisions has come to, before it is durable.
 
-use bytes::Bytes;
-use tokio::sync::oneshot;
+use std::collections::BTreeSet;
 
+use bytes::Bytes;
+use turnd_storage::{BlobId, BlobPin};
+
+use super::super::blobs::Kept;
 use super::super::feed::Frame;
 use super::super::shared::EngineError;
+use super::mail::Answer;
 use crate::ids::{CallId, Seq, SessionId, TurnId};
 use crate::protocol::event::{Event, Payload};
 use crate::session::{Effect, Rejection, Reply, Step};
 use crate::sse;
 
 /// Where an answer goes.
-pub(super) type ReplyTo = oneshot::Sender<Result<Reply, EngineError>>;
+pub(super) type ReplyTo = Answer<Reply>;
 
 /// Events of one append, written as frames into one buffer: the feed gets the frames, the log the
 /// JSON inside them (S13).
@@ -22,6 +26,10 @@ pub(super) struct Batch {
     pub(super) settled: Vec<CallId>,
     pub(super) effects: Vec<Effect>,
     pub(super) answers: Vec<(ReplyTo, Result<Reply, EngineError>)>,
+    /// What the events name and no earlier event did.
+    pub(super) blobs: BTreeSet<BlobId>,
+    /// Held until the events that name the blobs are durable.
+    pins: Vec<BlobPin>,
 }
 
 struct Written {
@@ -37,13 +45,17 @@ impl Batch {
         &mut self,
         session_id: &SessionId,
         decided: Result<Step, Rejection>,
+        kept: Kept,
         reply_to: Option<ReplyTo>,
     ) {
         let answer = match decided {
             Ok(Step { events, effects, reply }) => {
                 for event in events {
+                    let named = event.payload.blobs().into_iter();
+                    self.blobs.extend(named.filter_map(|hash| kept.id(&hash)));
                     self.write(session_id, event);
                 }
+                self.pins.extend(kept.into_pins());
                 self.effects.extend(effects);
                 Ok(reply)
             }
@@ -91,14 +103,24 @@ fn settled_call(event: &Event) -> Option<CallId> {
     match &event.payload {
         Payload::LlmCallCompleted(completed) => Some(completed.id.clone()),
         Payload::LlmCallErrored(errored) => Some(errored.id.clone()),
+        Payload::CallVoided(voided) => Some(voided.id.clone()),
         Payload::SessionCreated(_)
+        | Payload::SessionUpdated(_)
+        | Payload::SessionCancelled(_)
         | Payload::MessageNew(_)
+        | Payload::HeadMoved(_)
         | Payload::TurnQueued(_)
         | Payload::TurnStarted(_)
         | Payload::TurnCompleted(_)
+        | Payload::SessionInterrupted(_)
+        | Payload::InterruptResumed(_)
         | Payload::LlmCallRequested(_)
         | Payload::LlmCallDispatched(_)
         | Payload::ToolCallRequested(_)
-        | Payload::ToolCallErrored(_) => None,
+        | Payload::ToolCallDispatched(_)
+        | Payload::ToolCallCompleted(_)
+        | Payload::ToolCallErrored(_)
+        | Payload::WorkerStateUpdated(_)
+        | Payload::AgentUpdated(_) => None,
     }
 }

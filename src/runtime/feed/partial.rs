@@ -44,6 +44,10 @@ impl Partial {
         self.seq > 0
     }
 
+    pub(super) fn into_text(self) -> String {
+        self.text
+    }
+
     pub(super) fn add(&mut self, delta: &Delta<'_>) {
         self.seq += 1;
         match delta {

@@ -167,7 +167,7 @@ fn no_delta_comes_after_the_end_of_its_attempt() {
     feed.delta(&call(), 2, &Delta::Text("b"));
     let Poll::Ready((_, seen)) = poll(&mut watcher, None) else { panic!("nothing") };
     assert_eq!(deltas(&seen), [(1, "a".to_owned(), false), (1, "b".to_owned(), false)]);
-    assert_eq!(feed.close_calls(&[call()]), [call()]);
+    assert_eq!(feed.close_calls(&[call()]), [(call(), "b".to_owned())].into());
     feed.delta(&call(), 2, &Delta::Text("after the gate"));
     assert!(poll(&mut watcher, None).is_pending());
 }
@@ -291,4 +291,18 @@ proptest! {
         let until = if live { published } else { delivered.min(published) };
         prop_assert_eq!(seen, log(resume_after + 1, until));
     }
+}
+
+#[test]
+fn the_first_reason_to_close_stays() {
+    let feed = feed(0);
+    let mut watcher = feed.watch();
+    attach(&mut watcher, 0, None).unwrap();
+    feed.publish([event(1, "t1", false)], &[]);
+    assert!(!watcher.is_erased());
+    feed.close(End::Erased);
+    feed.close(End::Stopped);
+    assert!(watcher.is_erased());
+    assert_eq!(poll(&mut watcher, None), frames("<1>"), "what is there comes first");
+    assert_eq!(poll(&mut watcher, None), Poll::Ready((Some(End::Erased), String::new())));
 }

@@ -7,10 +7,21 @@ use crate::protocol::json::Json;
 use crate::session::call::{Call, Phase};
 use crate::session::command::CallFailure;
 use crate::session::effect::Effect;
+use crate::session::state::Session;
+use crate::time::Timestamp;
+
+impl Session {
+    /// The calls whose running attempt is past its deadline.
+    pub(super) fn overdue(&self, now: Timestamp) -> Vec<CallId> {
+        let running = self.calls().filter(|call| matches!(call.phase, Phase::Running { .. }));
+        let overdue = running.filter(|call| call.wake_at().is_some_and(|at| at <= now));
+        overdue.map(|call| call.request.id.clone()).collect()
+    }
+}
 
 impl Decider<'_> {
     /// Fires every timer that is due.
-    pub(super) fn wake(&mut self, streamed: &[CallId]) -> Reply {
+    pub(super) fn wake(&mut self) -> Reply {
         for call in self.due_calls() {
             match call.phase {
                 Phase::Requested | Phase::Waiting { .. } => {
@@ -20,7 +31,7 @@ impl Decider<'_> {
                 Phase::Running { .. } => {
                     let id = call.request.id.clone();
                     self.effects.push(Effect::StopCall { id, attempt: call.attempt });
-                    let shown = streamed.contains(&call.request.id);
+                    let shown = self.context.shown.contains_key(&call.request.id);
                     self.model_call_failed(&call, deadline_exceeded(), shown);
                 }
             }
@@ -29,14 +40,14 @@ impl Decider<'_> {
     }
 
     fn due_calls(&self) -> Vec<Call> {
-        let calls = self.session.turn.iter().flat_map(|turn| turn.calls.values());
+        let calls = self.session.calls();
         calls.filter(|call| call.wake_at().is_some_and(|at| at <= self.now)).cloned().collect()
     }
 
     /// Ends the attempts that the last process left in flight: nobody will answer them. Whether they
     /// had shown output is not known, so a streaming one counts as if it had.
     pub(super) fn recover(&mut self) -> Reply {
-        let calls = self.session.turn.iter().flat_map(|turn| turn.calls.values());
+        let calls = self.session.calls();
         let in_flight: Vec<Call> =
             calls.filter(|call| matches!(call.phase, Phase::Running { .. })).cloned().collect();
         for call in in_flight {

@@ -1,128 +1,85 @@
-//! Submits: idempotency, one turn at a time, the queue (S17 to S19).
+//! Submits that ask for a turn: idempotency, then what they bring, then whether they may (S17 to
+//! S19, S22, S60).
 
-use std::sync::Arc;
-
+use super::admit::Entry;
 use super::{Decider, Reply};
-use crate::ids::TurnId;
-use crate::protocol::event::{MessageNew, Payload, SessionCreated, TurnQueued};
+use crate::protocol::event::{Payload, SessionCreated, TurnQueued};
 use crate::protocol::input::Input;
-use crate::protocol::message::{Message, Role};
-use crate::session::command::{Caller, Submission};
+use crate::session::command::Submission;
 use crate::session::rejection::Rejection;
-use crate::session::turn::TurnRecord;
 
 impl Decider<'_> {
-    pub(super) fn submit(&mut self, mut submission: Submission) -> Result<Reply, Rejection> {
-        if let Some(reply) = self.check_submit(&submission)? {
+    pub(super) fn submit(&mut self, submission: Submission) -> Result<Reply, Rejection> {
+        if let Some(reply) = self.known_turn(&submission)? {
             return Ok(reply);
         }
-        distrust(&mut submission);
-        let turn_id = submission.turn_id.unwrap_or_else(|| self.mint_turn_id());
-        if self.session.origin.is_none() {
-            self.emit(Payload::SessionCreated(SessionCreated {
-                agent_id: submission.agent_id,
-                identity: submission.identity,
-                ancestry: Vec::new(),
-            }));
-        }
-        let queued = self.session.busy_with().is_some();
-        if queued {
-            let mut input = submission.input;
-            let Input::Message { message, .. } = &mut input;
-            message.id.get_or_insert_with(|| self.mint_message_id());
-            self.emit(Payload::TurnQueued(TurnQueued { turn_id: turn_id.clone(), input }));
-        } else {
-            self.start_turn(turn_id.clone(), submission.input);
-        }
-        Ok(Reply::Accepted { turn_id, queued })
-    }
-
-    /// Refuses, or answers a turn id that is already known.
-    fn check_submit(&self, submission: &Submission) -> Result<Option<Reply>, Rejection> {
-        let session = &*self.session;
-        if let Some(origin) = &session.origin {
-            if origin.identity.id != submission.identity.id {
-                return Err(Rejection::NotOwner);
-            }
-            if let Some((turn_id, record)) =
-                submission.turn_id.as_ref().and_then(|id| session.turns.get_key_value(id))
-            {
-                let queued = matches!(record, TurnRecord::Queued);
-                return Ok(Some(Reply::Accepted { turn_id: turn_id.clone(), queued }));
-            }
-        }
-        let Input::Message { message, .. } = &submission.input;
-        if message.role == Role::Tool {
-            return Err(Rejection::Invalid {
-                path: "message.role",
-                problem: "is `tool`, but no client-handled call is open",
-            });
-        }
-        if !says_something(message) {
-            return Err(Rejection::Invalid {
-                path: "message.content",
-                problem: "says nothing, and no model answers that",
-            });
-        }
-        if let Some(origin) = &session.origin
-            && origin.agent_id != submission.agent_id
+        let Submission { caller, identity, agent_id, turn_id, queue, conditions, input, blobs } =
+            submission;
+        let input = self.trusted(&caller, input, &blobs)?;
+        if let Some(origin) = &self.session.origin
+            && origin.agent_id != agent_id
         {
             return Err(Rejection::AgentMismatch(origin.agent_id.clone()));
         }
-        if self.agent.is_none() {
-            return Err(Rejection::UnknownAgent(submission.agent_id.clone()));
+        let plan = self.plan(&caller, input)?;
+        plan.check_size(queue, self.context.bounds.event_bytes_max)?;
+        if self.agent().is_none() {
+            return Err(Rejection::UnknownAgent(agent_id));
         }
-        let Some(turn_id) = session.busy_with() else { return Ok(None) };
-        if !submission.queue {
-            return Err(Rejection::TurnAlreadyActive { turn_id: turn_id.clone() });
+        self.check_conditions(&conditions)?;
+        self.check_not_done()?;
+        let entry = self.admit(&plan, queue)?;
+
+        if self.session.origin.is_none() {
+            let ancestry = Vec::new();
+            let created = SessionCreated { agent_id, identity, ancestry };
+            self.emit(Payload::SessionCreated(created));
         }
-        if session.queue.len() >= submission.queued_turns_max {
-            return Err(Rejection::QueueFull);
+        match entry {
+            Entry::Continue(running) => {
+                let seq = self.next_seq();
+                for (id, answer) in plan.answers {
+                    self.take_answer(id, answer, turn_id.clone());
+                }
+                self.go_on_after_results();
+                Ok(Reply::Accepted { turn_id: running, queued: false, seq })
+            }
+            Entry::Queue => {
+                let mut plan = plan;
+                for (id, answer) in std::mem::take(&mut plan.answers) {
+                    self.take_answer(id, answer, None);
+                }
+                let turn_id = turn_id.unwrap_or_else(|| self.mint_turn_id());
+                let input = self.with_ids(plan.into_input());
+                let queued = TurnQueued { turn_id: turn_id.clone(), input };
+                let seq = self.emit(Payload::TurnQueued(queued));
+                Ok(Reply::Accepted { turn_id, queued: true, seq })
+            }
+            Entry::Start => {
+                let turn_id = turn_id.unwrap_or_else(|| self.mint_turn_id());
+                let plan = self.make_way(plan);
+                let seq = self.next_seq();
+                self.start_turn(turn_id.clone(), plan);
+                Ok(Reply::Accepted { turn_id, queued: false, seq })
+            }
         }
-        Ok(None)
     }
 
-    /// Records a submitted message under the head; false when the turn owes nothing for it: its id
-    /// is known, or it speaks for the assistant (S18).
-    pub(super) fn record_input(&mut self, mut message: Message) -> bool {
-        let known = message.id.as_ref().is_some_and(|id| self.session.tree.contains(id));
-        if known {
-            return false;
+    /// Refuses a caller who is not the owner, and answers a turn id that is already known (S17).
+    fn known_turn(&self, submission: &Submission) -> Result<Option<Reply>, Rejection> {
+        let session = &*self.session;
+        let Some(origin) = &session.origin else { return Ok(None) };
+        if origin.identity.id != submission.identity.id {
+            return Err(Rejection::NotOwner);
         }
-        message.id.get_or_insert_with(|| self.mint_message_id());
-        let owed = message.role != Role::Assistant;
-        self.record(message);
-        owed
+        Ok(submission.turn_id.as_ref().and_then(|id| session.known_turn(id)))
     }
 
-    /// Records a message that has an id under the head.
-    pub(super) fn record(&mut self, message: Message) {
-        let parent_id = self.session.tree.head().cloned();
-        self.emit(Payload::MessageNew(MessageNew { message: Arc::new(message), parent_id }));
-    }
-
-    fn mint_turn_id(&self) -> TurnId {
-        let mint =
-            |index| crate::ids::derive_turn_id(&self.session.key, self.next_seq(), index, self.now);
-        let mut id = mint(0);
-        let mut index = 0;
-        while self.session.turns.contains_key(&id) {
-            index += 1;
-            id = mint(index);
+    /// A queued input names its messages, so that a retry under their ids finds them.
+    fn with_ids(&self, mut input: Input) -> Input {
+        for (index, message) in input.messages_mut().iter_mut().enumerate() {
+            message.id.get_or_insert_with(|| self.mint_message_id(index));
         }
-        id
-    }
-}
-
-fn says_something(message: &Message) -> bool {
-    message.content.as_ref().is_some_and(|content| !content.text().trim().is_empty())
-}
-
-/// The system text of a frontend counts as user text (S22).
-fn distrust(submission: &mut Submission) {
-    let Input::Message { message, .. } = &mut submission.input;
-    match (submission.caller, message.role) {
-        (Caller::Frontend, Role::System) => message.role = Role::User,
-        (Caller::Frontend | Caller::Machine, _) => {}
+        input
     }
 }

@@ -1,22 +1,27 @@
 //! Commands to events: every check before the first emit, so that a refusal changes nothing.
 
+mod admit;
+mod cancel;
 mod deadline;
 mod input;
+mod interrupt;
 mod proposal;
 mod settle;
+mod size;
+mod tool;
+mod turn;
+mod view;
 
 use std::time::Duration;
 
-use super::command::Command;
+use super::command::{Command, Context};
 use super::effect::Effect;
 use super::rejection::Rejection;
 use super::state::Session;
-use crate::ids::{MessageId, Seq, TurnId};
+use crate::ids::{self, CallId, InterruptId, MessageId, Seq, SessionKey, TurnId};
 use crate::protocol::agent::AgentConfig;
-use crate::protocol::error::ErrorInfo;
-use crate::protocol::event::{Event, Payload, TurnCompleted, TurnStarted};
-use crate::protocol::input::Input;
-use crate::protocol::json::Json;
+use crate::protocol::event::{Event, Payload, SessionUpdated};
+use crate::protocol::input::{Conditions, SessionPatch};
 use crate::time::Timestamp;
 
 /// What a command comes to: events to make durable, then a reply to give and effects to perform.
@@ -27,125 +32,174 @@ pub struct Step {
     pub reply: Reply,
 }
 
-/// What the caller is told.
+/// What the caller is told. `seq` is the position of the event that decided it, of this step or an
+/// earlier one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    /// A submit is taken, now or earlier under the same turn id (S17).
+    /// An input is taken, now or earlier under the same turn id (S17).
     Accepted {
         turn_id: TurnId,
         queued: bool,
+        seq: Seq,
+    },
+    /// A pause is there, now or earlier under the same id.
+    Interrupted {
+        interrupt_id: InterruptId,
+        seq: Seq,
+    },
+    /// Whether this cancel is what ended the turn or the session (S20).
+    Cancelled {
+        cancelled: bool,
+        seq: Seq,
     },
     Done,
 }
 
 impl Session {
-    /// Decides `command` with `agent` as the configuration of the session's agent, none when it is not
-    /// declared. State changes only when this is `Ok`; time never runs backwards within a session
-    /// (S4).
+    /// Decides `command`. State changes only when this is `Ok`; time never runs backwards within a
+    /// session (S4).
     pub fn decide(
         &mut self,
         command: Command,
-        agent: Option<&AgentConfig>,
+        context: &Context<'_>,
         now: Timestamp,
     ) -> Result<Step, Rejection> {
         let now = now.max(self.last_event_at);
         let mut decider =
-            Decider { session: self, agent, now, events: Vec::new(), effects: Vec::new() };
+            Decider { session: self, context, now, events: Vec::new(), effects: Vec::new() };
         let reply = match command {
             Command::Submit(submission) => decider.submit(*submission)?,
+            Command::Resume { caller, conditions, turn_id, resume } => {
+                decider.resume(&caller, &conditions, turn_id, resume)?
+            }
+            Command::SettleToolCall { caller, conditions, settlement } => {
+                decider.settle_tool_call(&caller, &conditions, settlement)?
+            }
+            Command::Interrupt { caller, request } => decider.interrupt(&caller, request)?,
+            Command::Cancel { caller, request } => decider.cancel(&caller, request)?,
+            Command::Update { caller, patch } => decider.update(&caller, patch)?,
             Command::SettleModelCall { id, attempt, outcome } => {
                 decider.settle_model_call(&id, attempt, outcome)?
             }
-            Command::Wake { streamed } => decider.wake(&streamed),
+            Command::Wake => decider.wake(),
             Command::Recover => decider.recover(),
         };
-        decider.start_queued_turn();
+        decider.go_on_with_the_queue();
         let Decider { events, effects, .. } = decider;
         Ok(Step { events, effects, reply })
+    }
+
+    /// The calls whose running attempt `command` ends without an answer, if it is taken: nothing
+    /// more of them may be shown, and what was shown comes with the command
+    /// ([`Context::shown`]; S20).
+    pub fn cut_by(&self, command: &Command, now: Timestamp) -> Vec<CallId> {
+        let now = now.max(self.last_event_at);
+        match command {
+            Command::Interrupt { caller, request } => self.cut_by_interrupt(caller, request),
+            Command::Cancel { caller, request } => self.cut_by_cancel(caller, request),
+            Command::Wake => self.overdue(now),
+            Command::Submit(_)
+            | Command::Resume { .. }
+            | Command::SettleToolCall { .. }
+            | Command::Update { .. }
+            | Command::SettleModelCall { .. }
+            | Command::Recover => Vec::new(),
+        }
     }
 }
 
 /// One decision under way. `emit` is its only way to change the session.
 struct Decider<'a> {
     session: &'a mut Session,
-    agent: Option<&'a AgentConfig>,
+    context: &'a Context<'a>,
     now: Timestamp,
     events: Vec<Event>,
     effects: Vec<Effect>,
 }
 
 impl Decider<'_> {
-    fn emit(&mut self, payload: Payload) {
-        let turn_id = match &payload {
-            Payload::TurnStarted(started) => Some(started.turn_id.clone()),
-            Payload::SessionCreated(_)
-            | Payload::MessageNew(_)
-            | Payload::TurnQueued(_)
-            | Payload::TurnCompleted(_)
-            | Payload::LlmCallRequested(_)
-            | Payload::LlmCallDispatched(_)
-            | Payload::LlmCallCompleted(_)
-            | Payload::LlmCallErrored(_)
-            | Payload::ToolCallRequested(_)
-            | Payload::ToolCallErrored(_) => self.session.turn.as_ref().map(|turn| turn.id.clone()),
+    /// Records what happened, in the turn that it is about or that runs. Returns its position.
+    fn emit(&mut self, payload: Payload) -> Seq {
+        let turn_id = if let Payload::TurnStarted(started) = &payload {
+            Some(started.turn_id.clone())
+        } else if let Payload::TurnCompleted(completed) = &payload {
+            Some(completed.turn_id.clone())
+        } else {
+            self.session.running_turn().cloned()
         };
         let event = Event { seq: self.session.seq.next(), occurred_at: self.now, turn_id, payload };
         self.session.evolve(&event);
         self.events.push(event);
+        self.session.seq
     }
 
     fn next_seq(&self) -> Seq {
         self.session.seq.next()
     }
 
-    /// An id for a message that came without one. A caller who guessed it loses nothing but luck.
-    fn mint_message_id(&self) -> MessageId {
-        let mint = |index| {
-            crate::ids::derive_message_id(&self.session.key, self.next_seq(), index, self.now)
-        };
-        let mut id = mint(0);
-        let mut index = 0;
-        while self.session.tree.contains(&id) {
-            index += 1;
-            id = mint(index);
-        }
-        id
+    fn agent(&self) -> Option<&AgentConfig> {
+        self.session.config(self.context.agent)
     }
 
-    /// Begins a turn on `input` and goes on until it waits for something or is complete.
-    fn start_turn(&mut self, turn_id: TurnId, input: Input) {
-        self.emit(Payload::TurnStarted(TurnStarted { turn_id }));
-        let Input::Message { message, stream } = input;
-        if self.record_input(message) {
-            self.request_model_call(stream);
-        } else {
-            self.complete_turn(None, None);
-        }
+    /// An id for the `index`-th message of a step that comes without one.
+    fn mint_message_id(&self, index: usize) -> MessageId {
+        // Far from each other, so that no two of a step meet while one looks for a free id.
+        let first = u32::try_from(index).unwrap_or(0) << 12;
+        self.mint(first, ids::derive_message_id, |id| self.session.tree.contains(id))
     }
 
-    /// Ends the running turn. Nothing of it may be open.
-    fn complete_turn(&mut self, data: Option<Json>, error: Option<ErrorInfo>) {
-        let Some(turn) = &self.session.turn else {
-            return;
-        };
-        let completed = TurnCompleted {
-            turn_id: turn.id.clone(),
-            data,
-            cost: turn.cost,
-            usage: turn.usage,
-            error,
-        };
-        self.emit(Payload::TurnCompleted(completed));
+    fn mint_turn_id(&self) -> TurnId {
+        self.mint(0, ids::derive_turn_id, |id| self.session.turn(id).is_some())
     }
 
-    /// Starts the turn that has waited longest, if none runs. One at a time, which bounds the step:
-    /// where it owes nothing and completes at once, the session wakes for the next.
-    fn start_queued_turn(&mut self) {
-        if self.session.turn.is_none()
-            && let Some(queued) = self.session.queue.front().cloned()
-        {
-            self.start_turn(queued.turn_id, queued.input);
+    fn mint_interrupt_id(&self) -> InterruptId {
+        let session = &*self.session;
+        self.mint(0, ids::derive_interrupt_id, |id| {
+            session.open_interrupt(id).is_some() || session.resumed.contains_key(id)
+        })
+    }
+
+    /// The first id from `index` on that nobody has. A caller who guessed one loses nothing but luck.
+    fn mint<T>(
+        &self,
+        index: u32,
+        derive: fn(&SessionKey, Seq, u32, Timestamp) -> T,
+        is_taken: impl Fn(&T) -> bool,
+    ) -> T {
+        let mut ids = (index..).map(|at| derive(&self.session.key, self.next_seq(), at, self.now));
+        let free = ids.find(|id| !is_taken(id));
+        free.unwrap_or_else(|| derive(&self.session.key, self.next_seq(), index, self.now))
+    }
+
+    /// Names or labels the session; what stays as it is is not recorded.
+    fn update(
+        &mut self,
+        caller: &super::command::Caller,
+        patch: SessionPatch,
+    ) -> Result<Reply, Rejection> {
+        self.session.check_reader(caller)?;
+        let given = self.session.title.given.as_deref().unwrap_or_default();
+        let title = patch.title.filter(|title| title != given);
+        let metadata =
+            patch.metadata.filter(|metadata| self.session.metadata.as_ref() != Some(metadata));
+        if title.is_some() || metadata.is_some() {
+            self.emit(Payload::SessionUpdated(SessionUpdated { title, metadata }));
         }
+        Ok(Reply::Done)
+    }
+
+    fn check_conditions(&self, conditions: &Conditions) -> Result<(), Rejection> {
+        let (head, seq) = (self.session.tree.head(), self.session.seq);
+        let head_holds = conditions.if_head.is_none() || conditions.if_head.as_ref() == head;
+        let seq_holds = conditions.if_seq.is_none_or(|wanted| wanted == seq);
+        if head_holds && seq_holds {
+            return Ok(());
+        }
+        Err(Rejection::ConditionFailed { head_id: head.cloned(), seq })
+    }
+
+    fn check_not_done(&self) -> Result<(), Rejection> {
+        self.session.done.map_or(Ok(()), |seq| Err(Rejection::Done { seq }))
     }
 
     fn after(&self, wait: Option<Duration>) -> Option<Timestamp> {

@@ -9,12 +9,10 @@ use crate::ids::{CallId, MessageId};
 use crate::protocol::agent::{RetryPolicy, Seconds};
 use crate::protocol::content::Content;
 use crate::protocol::error::ErrorInfo;
-use crate::protocol::event::{
-    CallDispatched, CallErrored, Handler, LlmCallRequested, MessageNew, Payload, ToolCallRequested,
-};
+use crate::protocol::event::{CallDispatched, Handler, LlmCallRequested, MessageNew, Payload};
 use crate::protocol::json::Json;
 use crate::protocol::llm::LlmResponse;
-use crate::protocol::message::{Message, Role, ToolCall};
+use crate::protocol::message::{Message, Role};
 use crate::session::effect::Effect;
 
 /// Most model calls in one turn: a model that answers every tool result with another call would
@@ -27,28 +25,30 @@ impl Decider<'_> {
     pub(super) fn request_model_call(&mut self, stream: Option<bool>) {
         let (Some(turn), Some(head_id)) = (&self.session.turn, self.session.tree.head().cloned())
         else {
-            return;
+            return self.complete_turn(None, None);
         };
         if turn.model_calls >= MODEL_CALLS_MAX {
             let message = format!("the turn made {MODEL_CALLS_MAX} model calls without an answer");
             return self.complete_turn(None, Some(ErrorInfo::new(message, None)));
         }
-        let Some(agent) = self.agent else {
+        let Some(agent) = self.agent() else {
             let message = "the agent of this session is no longer declared";
             return self.complete_turn(None, Some(ErrorInfo::new(message, None)));
         };
-        let id = derive_call_id(&self.session.key, self.next_seq(), 0, self.now);
-        let stream = stream.or(turn.stream).unwrap_or(agent.stream);
-        self.emit(Payload::LlmCallRequested(LlmCallRequested {
-            id: id.clone(),
+        let retry = agent.retry;
+        let request = LlmCallRequested {
+            id: derive_call_id(&self.session.key, self.next_seq(), 0, self.now),
             llm: agent.llm.clone(),
             model: agent.model.clone(),
             handler: Handler::Server,
-            stream,
+            stream: stream.or(turn.stream).unwrap_or(agent.stream),
             head_id,
-            retry: agent.retry,
-        }));
-        self.dispatch_model_call(id, 1, &agent.retry);
+            tools: turn.offered(agent).map(|tool| tool.name.clone()).collect(),
+            retry,
+        };
+        let id = request.id.clone();
+        self.emit(Payload::LlmCallRequested(request));
+        self.dispatch_model_call(id, 1, &retry);
     }
 
     pub(super) fn dispatch_model_call(&mut self, id: CallId, attempt: u32, retry: &RetryPolicy) {
@@ -58,11 +58,11 @@ impl Decider<'_> {
         self.effects.push(Effect::CallModel { id, attempt });
     }
 
-    /// Records the reply and acts on it: its tool calls, or the end of the turn.
+    /// Records the reply to `request` and acts on it: its tool calls, or the end of the turn.
     pub(super) fn accept_reply(
         &mut self,
         reply_id: MessageId,
-        head_id: MessageId,
+        request: &LlmCallRequested,
         response: LlmResponse,
     ) {
         let data = response.content.as_deref().and_then(Json::of);
@@ -75,44 +75,14 @@ impl Decider<'_> {
             name: None,
         };
         let message = Arc::new(message);
-        self.emit(Payload::MessageNew(MessageNew { message, parent_id: Some(head_id) }));
+        let parent_id = Some(request.head_id.clone());
+        self.emit(Payload::MessageNew(MessageNew { message, parent_id }));
         if response.tool_calls.is_empty() {
             return self.complete_turn(data, None);
         }
         for call in response.tool_calls {
-            self.refuse_tool_call(call);
+            self.request_tool_call(call, &request.tools);
         }
-        self.request_model_call(None);
-    }
-
-    /// Settles a call of a tool that the agent does not have as an error that the model reads.
-    fn refuse_tool_call(&mut self, call: ToolCall) {
-        let ToolCall { id, function, .. } = call;
-        let text = format!("the tool `{}` is not declared", function.name);
-        self.emit(Payload::ToolCallRequested(ToolCallRequested {
-            id: id.clone(),
-            name: function.name.clone(),
-            arguments: function.arguments,
-            handler: Handler::Worker,
-            retry: RetryPolicy::WORKER_TOOL,
-        }));
-        self.emit(Payload::ToolCallErrored(CallErrored {
-            id: id.clone(),
-            attempt: 1,
-            error: ErrorInfo::new(text.clone(), None),
-            retryable: false,
-            will_retry: false,
-            retry_at: None,
-            streamed: false,
-        }));
-        let id_of_result = self.mint_message_id();
-        self.record(Message {
-            id: Some(id_of_result),
-            role: Role::Tool,
-            content: Some(Content::Text(text)),
-            tool_calls: Vec::new(),
-            tool_call_id: Some(id),
-            name: Some(function.name),
-        });
+        self.go_on_after_results();
     }
 }

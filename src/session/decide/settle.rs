@@ -21,7 +21,7 @@ impl Decider<'_> {
             .as_ref()
             .and_then(|turn| turn.calls.get(id))
             .filter(|call| call.is_running(attempt))
-            .ok_or(Rejection::NotPending)?
+            .ok_or_else(|| Rejection::NotPending { seq: self.session.settled.get(id).copied() })?
             .clone();
         match outcome.result {
             Ok(response) => self.model_call_completed(&call, response),
@@ -40,13 +40,13 @@ impl Decider<'_> {
             attempt: call.attempt,
             response: response.clone(),
         }));
-        self.accept_reply(reply_id, call.request.head_id.clone(), response);
+        self.accept_reply(reply_id, &call.request, response);
     }
 
     /// The id that the deltas of this attempt carry, unless a caller took it while the call ran.
-    fn free_reply_id(&self, call: &Call) -> MessageId {
+    pub(super) fn free_reply_id(&self, call: &Call) -> MessageId {
         let reply_id = call.reply_id();
-        if self.session.tree.contains(&reply_id) { self.mint_message_id() } else { reply_id }
+        if self.session.tree.contains(&reply_id) { self.mint_message_id(0) } else { reply_id }
     }
 
     /// Ends an attempt; the call waits for its next one, or the turn ends with it.

@@ -22,18 +22,18 @@ fn an_attempt_has_the_deadline_of_its_policy() {
 #[test]
 fn waking_with_nothing_due_changes_nothing() {
     let mut conversation = Conversation::new();
-    assert!(conversation.wakes(&[]).events.is_empty());
+    assert!(conversation.wakes().events.is_empty());
     conversation.accepts(ask("hello"));
     let deadline = conversation.session.wake_at().unwrap();
     conversation.now = Timestamp::from_millis(deadline.millis() - 1);
-    let step = conversation.wakes(&[]);
+    let step = conversation.wakes();
     assert!(step.events.is_empty() && step.effects.is_empty());
     conversation.fails(overloaded());
-    assert!(conversation.wakes(&[]).events.is_empty());
+    assert!(conversation.wakes().events.is_empty());
     conversation.wakes_at_its_timer();
     conversation.answers("hi");
     conversation.passes(1_000_000);
-    assert!(conversation.wakes(&[]).events.is_empty());
+    assert!(conversation.wakes().events.is_empty());
 }
 
 #[test]
@@ -67,9 +67,9 @@ fn an_answer_after_its_deadline_was_recorded_is_refused() {
     let (id, attempt) = conversation.open();
     conversation.wakes_at_its_timer();
     let late = settle(id, attempt, answer("late"));
-    assert_eq!(conversation.apply(late.clone()), Err(Rejection::NotPending));
+    assert_eq!(conversation.apply(late.clone()), Err(Rejection::NotPending { seq: None }));
     conversation.wakes_at_its_timer();
-    assert_eq!(conversation.apply(late), Err(Rejection::NotPending));
+    assert_eq!(conversation.apply(late), Err(Rejection::NotPending { seq: None }));
     conversation.answers("in time");
 }
 
@@ -78,7 +78,7 @@ fn an_answer_that_comes_before_its_passed_deadline_was_noticed_counts() {
     let mut conversation = Conversation::with_a_running_turn();
     conversation.passes(200_000);
     conversation.answers("just so");
-    assert!(conversation.wakes(&[]).events.is_empty());
+    assert!(conversation.wakes().events.is_empty());
 }
 
 #[test]
@@ -87,12 +87,13 @@ fn what_the_stopped_attempt_had_shown_decides_the_id_of_the_reply() {
         let mut conversation = Conversation::with_a_running_turn();
         let (call, _) = conversation.open();
         conversation.now = conversation.session.wake_at().unwrap();
-        let other = crate::ids::CallId::parse("other").unwrap();
-        let streamed = if shown { vec![other, call.clone()] } else { vec![other] };
-        let step = conversation.wakes(&streamed);
+        if shown {
+            conversation.shows(&call, "Hel");
+        }
+        let step = conversation.wakes();
         assert_eq!(only(&step.events, call_errored).streamed, shown);
         conversation.wakes_at_its_timer();
-        let reply_id = conversation.session.model_call(&call).unwrap().reply_id;
+        let reply_id = conversation.work(&call).unwrap().reply_id;
         assert_eq!(reply_id, message_id(&format!("{call}{suffix}")));
     }
 }
@@ -101,10 +102,10 @@ fn what_the_stopped_attempt_had_shown_decides_the_id_of_the_reply() {
 fn a_late_wake_fires_one_timer_at_a_time() {
     let mut conversation = Conversation::with_a_running_turn();
     conversation.passes(3_600_000);
-    assert_eq!(kinds(&conversation.wakes(&[]).events), ["llm.call.errored"]);
+    assert_eq!(kinds(&conversation.wakes().events), ["llm.call.errored"]);
     assert!(conversation.session.wake_at().unwrap() > conversation.now);
     conversation.passes(3_600_000);
-    assert_eq!(kinds(&conversation.wakes(&[]).events), ["llm.call.dispatched"]);
+    assert_eq!(kinds(&conversation.wakes().events), ["llm.call.dispatched"]);
 }
 
 #[test]
@@ -114,7 +115,7 @@ fn a_clock_that_went_back_fires_nothing_early_and_moves_no_timer() {
     conversation.fails(overloaded());
     let retry_at = conversation.session.wake_at();
     conversation.now = Timestamp::from_millis(0);
-    assert!(conversation.wakes(&[]).events.is_empty());
+    assert!(conversation.wakes().events.is_empty());
     assert_eq!(conversation.session.wake_at(), retry_at);
     let step = conversation.wakes_at_its_timer();
     assert_eq!(kinds(&step.events), ["llm.call.dispatched"]);
@@ -144,7 +145,7 @@ fn a_restart_ends_the_attempt_in_flight_and_retries_it_before_its_deadline() {
     assert!(errored.will_retry);
     assert!(errored.retry_at.unwrap().since(conversation.now) <= Duration::from_millis(2400));
     let late = settle(call, attempt, answer("from the dead"));
-    assert_eq!(conversation.apply(late), Err(Rejection::NotPending));
+    assert_eq!(conversation.apply(late), Err(Rejection::NotPending { seq: None }));
     conversation.wakes_at_its_timer();
     conversation.answers("hi");
 }

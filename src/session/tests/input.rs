@@ -2,29 +2,28 @@
 //! S19, S22).
 
 use super::kit::*;
-use crate::ids::{AgentId, Seq, TurnId, derive_message_id, derive_turn_id};
+use crate::ids::{AgentId, OwnerId, Seq, TurnId, derive_message_id, derive_turn_id};
 use crate::protocol::content::Content;
 use crate::protocol::message::Role;
-use crate::session::{Rejection, Reply, TurnRecord};
+use crate::session::{Caller, Rejection, Reply, TurnRecord};
 use crate::time::Timestamp;
 
 const FIRST_TURN: [&str; 5] =
     ["session.created", "turn.started", "message.new", "llm.call.requested", "llm.call.dispatched"];
 
-fn accepted(id: &str, queued: bool) -> Reply {
+fn accepted(id: &str, queued: bool, seq: u64) -> Reply {
     let turn_id = turn_id(id);
-    Reply::Accepted { turn_id, queued }
+    Reply::Accepted { turn_id, queued, seq: Seq(seq) }
 }
 
 #[test]
 fn the_first_submit_creates_the_session_and_starts_a_turn() {
     let mut conversation = Conversation::new();
-    assert!(!conversation.session.exists());
-    assert!(conversation.session.view().is_none());
+    assert!(conversation.session.agent_id().is_none());
+    assert_eq!(conversation.session.summary(), None);
     let step = conversation.accepts(ask("hello").turn("t1"));
     assert_eq!(kinds(&step.events), FIRST_TURN);
-    assert_eq!(step.reply, accepted("t1", false));
-    assert!(conversation.session.exists());
+    assert_eq!(step.reply, accepted("t1", false, 2));
     let agent_id = conversation.session.agent_id().map(AgentId::as_str);
     assert_eq!(agent_id, Some("helper"));
 }
@@ -35,7 +34,7 @@ fn a_turn_without_an_id_is_given_one() {
     let Reply::Accepted { turn_id, .. } = conversation.accepts(ask("hello")).reply else {
         panic!("accepted");
     };
-    let record = conversation.session.turn_record(&turn_id);
+    let record = conversation.session.turn(&turn_id).map(|(_, record)| record);
     assert_eq!(record, Some(TurnRecord::Running { started: Seq(2) }));
 }
 
@@ -64,16 +63,16 @@ fn a_minted_id_steps_aside_for_one_that_a_caller_guessed() {
 fn the_same_turn_id_answers_with_that_turn_whatever_the_body_says() {
     let mut conversation = Conversation::with_a_running_turn();
     conversation.accepts(ask("next").turn("t2").queued());
-    let other = || ask("other").agent("someone-else").role(Role::Tool).queue_of(0);
-    for (id, queued) in [("t1", false), ("t2", true)] {
+    let other = || ask("other").agent("someone-else").role(Role::Tool);
+    for (id, queued, seq) in [("t1", false, 2), ("t2", true, 6)] {
         let step = conversation.accepts(other().turn(id));
-        assert_eq!(step.reply, accepted(id, queued));
+        assert_eq!(step.reply, accepted(id, queued, seq));
         assert!(step.events.is_empty() && step.effects.is_empty(), "{step:?}");
     }
     conversation.answers("hi");
-    for (id, queued) in [("t1", false), ("t2", false)] {
+    for (id, queued, seq) in [("t1", false, 2), ("t2", false, 10)] {
         let step = conversation.accepts(other().turn(id));
-        assert_eq!((step.reply, step.events.len()), (accepted(id, queued), 0));
+        assert_eq!((step.reply, step.events.len()), (accepted(id, queued, seq), 0));
     }
 }
 
@@ -82,7 +81,7 @@ fn turn_ids_are_remembered_across_restarts() {
     let mut conversation = Conversation::with_a_completed_turn();
     conversation.restart();
     let step = conversation.accepts(ask("hello").turn("t1"));
-    assert_eq!((step.reply, step.events.len()), (accepted("t1", false), 0));
+    assert_eq!((step.reply, step.events.len()), (accepted("t1", false, 2), 0));
 }
 
 #[test]
@@ -90,7 +89,7 @@ fn a_second_turn_is_refused_while_one_runs() {
     let mut conversation = Conversation::with_a_running_turn();
     let rejection = conversation.refuses(ask("more").turn("t2"));
     let turn_id = turn_id("t1");
-    assert_eq!(rejection, Rejection::TurnAlreadyActive { turn_id });
+    assert_eq!(rejection, Rejection::TurnAlreadyActive { turn_id, seq: Seq(2) });
     assert_eq!(rejection.to_string(), "turn_already_active");
 }
 
@@ -107,7 +106,7 @@ fn a_queued_turn_is_recorded_and_starts_when_the_running_one_completes() {
     let mut conversation = Conversation::with_a_running_turn();
     let step = conversation.accepts(ask("next").turn("t2").queued());
     assert_eq!(kinds(&step.events), ["turn.queued"]);
-    assert_eq!(step.reply, accepted("t2", true));
+    assert_eq!(step.reply, accepted("t2", true, 6));
     assert_eq!(step.events[0].turn_id, Some(turn_id("t1")));
     let step = conversation.answers("hi");
     let expected = [
@@ -127,7 +126,7 @@ fn a_queued_turn_is_recorded_and_starts_when_the_running_one_completes() {
 fn asking_for_the_queue_while_nothing_runs_starts_at_once() {
     let mut conversation = Conversation::with_a_completed_turn();
     let step = conversation.accepts(ask("next").turn("t2").queued());
-    assert_eq!(step.reply, accepted("t2", false));
+    assert_eq!(step.reply, accepted("t2", false, 9));
     assert_eq!(kinds(&step.events), FIRST_TURN[1..]);
 }
 
@@ -167,7 +166,7 @@ fn a_failed_turn_lets_the_next_one_start() {
 fn queued_turns_that_owe_nothing_complete_one_a_step() {
     let mut conversation = Conversation::with_a_running_turn();
     for id in ["t2", "t3", "t4"] {
-        conversation.accepts(ask("known").turn(id).message("m1").role(Role::Assistant).queued());
+        conversation.accepts(ask("known").turn(id).message("m2").role(Role::Assistant).queued());
     }
     let step = conversation.answers("hi");
     let expected = [
@@ -191,11 +190,12 @@ fn queued_turns_that_owe_nothing_complete_one_a_step() {
 #[test]
 fn as_many_turns_wait_as_may() {
     let mut conversation = Conversation::with_a_running_turn();
-    conversation.accepts(ask("a").queued().queue_of(2));
-    conversation.accepts(ask("b").queued().queue_of(2));
-    assert_eq!(conversation.refuses(ask("c").queued().queue_of(2)), Rejection::QueueFull);
+    conversation.queued_turns_max = 2;
+    conversation.accepts(ask("a").queued());
+    conversation.accepts(ask("b").queued());
+    assert_eq!(conversation.refuses(ask("c").queued()), Rejection::QueueFull);
     conversation.answers("hi");
-    conversation.accepts(ask("c").queued().queue_of(2));
+    conversation.accepts(ask("c").queued());
 }
 
 #[test]
@@ -226,12 +226,12 @@ fn another_agent_is_refused_while_idle_and_while_busy() {
 #[test]
 fn a_tool_message_without_an_open_call_is_refused_and_creates_nothing() {
     let rejection = Rejection::Invalid {
-        path: "message.role",
-        problem: "is `tool`, but no client-handled call is open",
+        path: "message.role".to_owned(),
+        problem: "is `tool`, but answers no open client-handled call",
     };
     let mut conversation = Conversation::new();
     assert_eq!(conversation.refuses(ask("42").role(Role::Tool)), rejection);
-    assert!(!conversation.session.exists());
+    assert!(conversation.session.agent_id().is_none());
     let mut conversation = Conversation::with_a_running_turn();
     assert_eq!(conversation.refuses(ask("42").role(Role::Tool).queued()), rejection);
 }
@@ -265,13 +265,13 @@ fn a_known_message_id_adds_nothing_and_its_turn_completes_at_once() {
     conversation.answers("hi");
     let step = conversation.accepts(ask("other words").message("m1").turn("t2"));
     assert_eq!(kinds(&step.events), ["turn.started", "turn.completed"]);
-    assert_eq!(step.reply, accepted("t2", false));
+    assert_eq!(step.reply, accepted("t2", false, 9));
     assert!(step.effects.is_empty());
     assert_eq!(texts(&conversation), ["hello", "hi"]);
 }
 
 fn texts(conversation: &Conversation) -> Vec<String> {
-    let messages = conversation.session.view().unwrap().messages;
+    let messages = conversation.view().messages;
     let content = messages.iter().filter_map(|message| message.content.as_ref());
     content.map(Content::text).collect()
 }
@@ -307,7 +307,7 @@ fn the_system_text_of_a_frontend_counts_as_user_text() {
             if queued {
                 conversation.answers("hi");
             }
-            let messages = conversation.session.view().unwrap().messages;
+            let messages = conversation.view().messages;
             let last = messages.last().unwrap();
             assert_eq!((last.role, &last.id), (expected, &Some(message_id("m1"))));
             assert_eq!(conversation.open().1, 1, "a system text is answered as well");
@@ -318,10 +318,14 @@ fn the_system_text_of_a_frontend_counts_as_user_text() {
 #[test]
 fn a_session_belongs_to_whoever_created_it() {
     let conversation = Conversation::with_a_running_turn();
-    let owner = |id| crate::ids::OwnerId::parse(id).unwrap();
-    assert!(conversation.session.is_owned_by(&owner("zoe")));
-    assert!(!conversation.session.is_owned_by(&owner("eve")));
-    assert!(!Conversation::new().session.is_owned_by(&owner("zoe")));
+    for caller in [zoe(), Caller::Machine, Caller::System] {
+        assert_eq!(conversation.session.check_reader(&caller), Ok(()));
+        let nobody = Conversation::new().session.check_reader(&caller);
+        assert_eq!(nobody, Err(Rejection::UnknownSession));
+    }
+    let eve = conversation.session.check_reader(&frontend_of("eve"));
+    assert_eq!(eve, Err(Rejection::NotOwner));
+    assert_eq!(conversation.session.owner().map(OwnerId::as_str), Some("zoe"));
 }
 
 #[test]

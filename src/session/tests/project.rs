@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::kit::*;
 use crate::ids::Seq;
 use crate::protocol::message::Role;
-use crate::session::TurnRecord;
+use crate::protocol::view::ViewRequest;
+use crate::session::{Rejection, TurnRecord};
 
 #[test]
 fn a_client_reads_the_session_in_the_shape_of_the_interface() {
@@ -13,13 +14,15 @@ fn a_client_reads_the_session_in_the_shape_of_the_interface() {
     conversation.accepts(ask("hello").message("m1"));
     let call = conversation.last_call_id();
     conversation.answers("hi");
-    let view = serde_json::to_value(conversation.session.view().unwrap()).unwrap();
+    let view = serde_json::to_value(conversation.view()).unwrap();
     let hello = serde_json::json!({ "id": "m1", "role": "user", "content": "hello" });
     let hi = serde_json::json!({ "id": call.as_str(), "role": "assistant", "content": "hi" });
     let expected = serde_json::json!({
         "session_id": "s1",
         "agent_id": "helper",
+        "seq": 8,
         "status": "idle",
+        "title": "hello",
         "interrupts": [],
         "messages": [hello, hi],
         "message_tree": {
@@ -33,11 +36,11 @@ fn a_client_reads_the_session_in_the_shape_of_the_interface() {
 #[test]
 fn a_session_without_messages_has_no_head() {
     let mut conversation = Conversation::new();
-    assert_eq!(conversation.session.view(), None);
+    assert_eq!(conversation.session.view(&ViewRequest::default()), Err(Rejection::UnknownSession));
     conversation.accepts(ask("hello"));
     let first = &conversation.log[..1];
     let created = crate::session::Session::replay(key(), first);
-    let view = serde_json::to_value(created.view().unwrap()).unwrap();
+    let view = serde_json::to_value(created.view(&ViewRequest::default()).unwrap()).unwrap();
     assert_eq!(view["message_tree"], serde_json::json!({ "head_id": null, "nodes": [] }));
     assert_eq!(view["messages"], serde_json::json!([]));
 }
@@ -45,11 +48,13 @@ fn a_session_without_messages_has_no_head() {
 #[test]
 fn a_turn_is_remembered_with_where_it_stands_in_the_log() {
     let mut conversation = Conversation::with_a_running_turn();
-    let record = |conversation: &Conversation, id| conversation.session.turn_record(&turn_id(id));
+    let record = |conversation: &Conversation, id| {
+        conversation.session.turn(&turn_id(id)).map(|(_, record)| record)
+    };
     let started = Seq(2);
     assert_eq!(record(&conversation, "t1"), Some(TurnRecord::Running { started }));
     conversation.accepts(ask("next").turn("t2").queued());
-    assert_eq!(record(&conversation, "t2"), Some(TurnRecord::Queued));
+    assert_eq!(record(&conversation, "t2"), Some(TurnRecord::Queued { queued: Seq(6) }));
     conversation.answers("hi");
     let completed = TurnRecord::Completed { started, completed: Seq(9) };
     assert_eq!(record(&conversation, "t1"), Some(completed));
@@ -67,7 +72,7 @@ fn an_executor_is_given_the_conversation_up_to_the_head_of_its_call() {
     let (id, attempt) = conversation.open();
     conversation.agent.model = "demo-3".to_owned();
     conversation.agent.retry = retry(None, 4, 2, 30);
-    let work = conversation.session.model_call(&id).unwrap();
+    let work = conversation.work(&id).unwrap();
     assert_eq!((&work.id, work.attempt), (&id, attempt));
     assert_eq!((work.llm.as_str(), work.model.as_str()), ("demo", "demo-2"));
     assert!(!work.stream);
@@ -80,11 +85,11 @@ fn an_executor_is_given_the_conversation_up_to_the_head_of_its_call() {
 fn there_is_no_work_for_a_call_that_is_settled_or_unknown() {
     let mut conversation = Conversation::with_a_running_turn();
     let call = conversation.last_call_id();
-    assert!(conversation.session.model_call(&call).is_some());
+    assert!(conversation.work(&call).is_some());
     conversation.answers("hi");
-    assert_eq!(conversation.session.model_call(&call), None);
+    assert_eq!(conversation.work(&call), None);
     conversation.accepts(ask("more"));
-    assert_eq!(conversation.session.model_call(&call), None);
+    assert_eq!(conversation.work(&call), None);
 }
 
 #[test]

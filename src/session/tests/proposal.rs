@@ -4,7 +4,7 @@ use super::kit::*;
 use crate::ids::tool_call_id;
 use crate::protocol::agent::RetryPolicy;
 use crate::protocol::content::Content;
-use crate::protocol::event::{Event, Handler, Payload, ToolCallRequested};
+use crate::protocol::event::Handler;
 use crate::protocol::message::Role;
 
 const MODEL_CALLS_MAX: usize = 500;
@@ -55,13 +55,6 @@ fn the_next_turn_takes_the_agent_as_it_is_then() {
     assert_eq!(only(&step.events, call_dispatched).deadline, None);
 }
 
-fn tool_call_requested(event: &Event) -> Option<&ToolCallRequested> {
-    if let Payload::ToolCallRequested(request) = &event.payload {
-        return Some(request);
-    }
-    None
-}
-
 #[test]
 fn an_undeclared_tool_is_an_error_that_the_model_reads() {
     let mut conversation = Conversation::with_a_running_turn();
@@ -78,7 +71,7 @@ fn an_undeclared_tool_is_an_error_that_the_model_reads() {
     ];
     assert_eq!(kinds(&step.events), expected);
     let id = tool_call_id(&message_id(call.as_str()), 0);
-    let request = only(&step.events, tool_call_requested);
+    let request = only(&step.events, tool_requested);
     assert_eq!(request.id, id);
     assert_eq!((request.name.as_str(), request.arguments.as_str()), ("weather", "{oops"));
     let result = &step.events.iter().filter_map(message_new).next_back().unwrap().message;
@@ -98,13 +91,13 @@ fn every_tool_call_of_a_batch_is_answered_before_the_model_is_asked_again() {
     let step = conversation.settles(tool_calls(&[("a", ""), ("b", ""), ("a", "")]));
     let results: Vec<_> = step.events.iter().filter_map(message_new).collect();
     assert_eq!(results.len(), 4);
-    let requests = step.events.iter().filter_map(tool_call_requested);
+    let requests = step.events.iter().filter_map(tool_requested);
     let asked: Vec<_> = requests.map(|request| Some(request.id.clone())).collect();
     let answered: Vec<_> =
         results[1..].iter().map(|result| result.message.tool_call_id.clone()).collect();
     assert_eq!(asked, answered);
     let (id, _) = conversation.open();
-    assert_eq!(conversation.session.model_call(&id).unwrap().messages.len(), 5);
+    assert_eq!(conversation.work(&id).unwrap().messages.len(), 5);
 }
 
 #[test]

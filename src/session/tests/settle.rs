@@ -48,7 +48,7 @@ fn only_the_attempt_that_is_out_may_settle() {
     for (id, attempt) in [(&call, 0), (&call, 1), (&call, 3), (&unknown, 2)] {
         for outcome in [answer("late"), failed(overloaded(), false)] {
             let verdict = conversation.apply(settle(id.clone(), attempt, outcome));
-            assert_eq!(verdict, Err(Rejection::NotPending), "{id} {attempt}");
+            assert_eq!(verdict, Err(Rejection::NotPending { seq: None }), "{id} {attempt}");
         }
     }
     conversation.answers("hi");
@@ -61,7 +61,7 @@ fn an_attempt_that_waits_to_be_retried_cannot_settle() {
     conversation.fails(overloaded());
     for attempt in [1, 2] {
         let verdict = conversation.apply(settle(call.clone(), attempt, answer("late")));
-        assert_eq!(verdict, Err(Rejection::NotPending));
+        assert_eq!(verdict, Err(Rejection::NotPending { seq: None }));
     }
 }
 
@@ -70,12 +70,13 @@ fn a_settled_call_stays_settled() {
     let mut conversation = Conversation::with_a_running_turn();
     let (call, attempt) = conversation.open();
     conversation.answers("hi");
+    let decided = Err(Rejection::NotPending { seq: Some(Seq(6)) });
     let again = settle(call.clone(), attempt, answer("hi"));
-    assert_eq!(conversation.apply(again.clone()), Err(Rejection::NotPending));
-    assert_eq!(Rejection::NotPending.to_string(), "effect is not pending");
+    assert_eq!(conversation.apply(again.clone()), decided);
+    assert_eq!(Rejection::NotPending { seq: None }.to_string(), "effect is not pending");
     conversation.restart();
     conversation.accepts(ask("more"));
-    assert_eq!(conversation.apply(again), Err(Rejection::NotPending));
+    assert_eq!(conversation.apply(again), decided);
 }
 
 #[test]
@@ -194,7 +195,7 @@ fn a_reply_takes_another_id_only_after_an_earlier_attempt_showed_text() {
         }
         let (call, _) = conversation.open();
         let expected = message_id(&format!("{call}{suffix}"));
-        let work = conversation.session.model_call(&call).unwrap();
+        let work = conversation.work(&call).unwrap();
         assert_eq!((work.attempt, &work.reply_id), (3, &expected), "{shown:?}");
         let step = conversation.answers("hi");
         assert_eq!(only(&step.events, message_new).message.id, Some(expected));
@@ -222,7 +223,7 @@ fn a_reply_whose_id_a_caller_took_is_recorded_under_another() {
     let step = conversation.answers("hi");
     let reply = only(&step.events, message_new).message.id.clone().unwrap();
     assert_ne!(reply.as_str(), guess.as_str());
-    assert_eq!(conversation.session.view().unwrap().messages.len(), 2);
+    assert_eq!(conversation.view().messages.len(), 2);
 }
 
 #[test]

@@ -80,7 +80,9 @@ fn every_beginning_of_a_conversation_owes_what_it_asked_for() {
             let (id, attempt) = (id.clone(), *attempt);
             asked.push(Effect::CallModel { id, attempt });
         }
-        if let Payload::LlmCallCompleted(_) | Payload::LlmCallErrored(_) = &event.payload {
+        if let Payload::LlmCallCompleted(_) | Payload::LlmCallErrored(_) | Payload::CallVoided(_) =
+            &event.payload
+        {
             asked.clear();
         }
         let session = Session::replay(key(), &log[..=at]);

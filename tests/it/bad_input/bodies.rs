@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Bench, INPUT, SUBMIT, input_with, with};
-use crate::kit::message;
+use crate::kit::{Response, input, message};
 
 const ID: &str = "must be 1 to 128 characters of A-Z a-z 0-9 . _ : - ~ @ + =";
 
@@ -104,7 +104,7 @@ const WRONG_INPUTS: [(&str, &str, &str); 24] = [
     ("input", "[]", OBJECT),
     ("input.type", "null", MISSING),
     ("input.type", "1", STRING),
-    ("input.type", "\"client.shout\"", "`client.shout` is not an input that is taken here"),
+    ("input.type", "\"client.shout\"", "`client.shout` is not an input"),
     ("input.agent_id", "null", MISSING),
     ("input.agent_id", "{}", STRING),
     ("input.turn_id", "1", STRING),
@@ -175,10 +175,7 @@ fn a_part_of_the_wrong_shape_is_told_by_its_place() {
         (json!([good, { "type": "text" }]), "[1].text` is missing"),
         (json!([good, good, { "text": "a" }]), "[2].type` is missing"),
         (json!([{ "type": "text", "text": 7 }]), "[0].text` must be a string"),
-        (
-            json!([{ "type": "smell", "text": "a" }]),
-            "[0].type` `smell` is not a content type that is taken here",
-        ),
+        (json!([{ "type": "smell", "text": "a" }]), "[0].type` `smell` is not a content type"),
     ] {
         let body = input_with("input.message.content", parts);
         let refusal = bench.ann.input(&body).refusal(422);
@@ -257,7 +254,7 @@ fn a_message_of_a_tool_needs_a_call_that_is_open() {
     let bench = Bench::new();
     let body = input_with("input.message.role", json!("tool"));
     let refusal = bench.ann.input(&body).refusal(400);
-    assert_eq!(refusal, "`input.message.role` is `tool`, but no client-handled call is open");
+    assert_eq!(refusal, "`input.message.role` is `tool`, but answers no open client-handled call");
     bench.is_unharmed();
 }
 
@@ -283,6 +280,53 @@ fn a_text_or_an_event_beyond_its_limit_is_refused() {
     let body = input_with("input.message.content", many);
     let refusal = bench.ann.input(&body).refusal(400);
     assert_eq!(refusal, "`input.message.content` holds more than 256 items");
+    bench.is_unharmed();
+}
+
+#[test]
+fn whatever_becomes_an_event_has_the_size_of_one() {
+    let manifest = "[limits]\nmessage_bytes_max = 6144\nevent_bytes_max = 16384\n";
+    let bench = Bench::with_manifest(manifest);
+    let large = json!(["x".repeat(6000), "x".repeat(6000), "x".repeat(6000)]);
+    let said = json!({ "role": "user", "content": "x".repeat(6000) });
+    let refuse = |answer: Response| {
+        let refusal = answer.refusal(413);
+        assert_eq!(refusal, "the event of this input is larger than 16384 bytes");
+    };
+    for fields in [
+        json!({ "type": "client.action", "name": "x", "args": large }),
+        json!({
+            "type": "client.append", "messages": [{ "role": "user", "content": "hi" }],
+            "client": { "state": large },
+        }),
+        json!({ "type": "client.append", "messages": [said, said, said], "queue": true }),
+        json!({ "type": "interrupt.resume", "interrupt_id": "x", "payload": large }),
+        json!({ "type": "tool.result", "id": "x", "result": large }),
+    ] {
+        refuse(bench.ann.input(&input("bad", "t1", fields)));
+    }
+    let path = bench.ann.path("bad", "/interrupt");
+    refuse(bench.ann.post(&path, &json!({ "reason": "x", "payload": large })));
+    let path = bench.ann.path("bad", "/cancel");
+    refuse(bench.ann.post(&path, &json!({ "reason": "x".repeat(20_000) })));
+    // The same messages are an event each where they need not wait.
+    let fields = json!({ "type": "client.append", "messages": [said, said, said] });
+    bench.ann.input(&input("large", "t1", fields)).expect(202);
+    bench.ann.watch_turn("large", "t1");
+    bench.is_unharmed();
+}
+
+#[test]
+fn what_one_input_records_has_a_bound() {
+    let bench = Bench::with_manifest("[limits]\nbody_bytes_max = 16777216\n");
+    let said = json!({ "role": "user", "content": "x".repeat(1_000_000) });
+    let fields = json!({ "type": "client.append", "messages": vec![said; 13] });
+    let refusal = bench.ann.input(&input("bad", "t1", fields)).refusal(413);
+    assert_eq!(refusal, "all that this input records is larger than 12582912 bytes");
+    let said = json!({ "role": "user", "content": "x".repeat(1_000_000) });
+    let fields = json!({ "type": "client.append", "messages": vec![said; 12] });
+    bench.ann.input(&input("large", "t1", fields)).expect(202);
+    bench.ann.watch_turn("large", "t1");
     bench.is_unharmed();
 }
 

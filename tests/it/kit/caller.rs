@@ -29,6 +29,14 @@ pub fn message(session: &str, turn: &str, text: &str) -> Value {
     })
 }
 
+/// An input for agent `demo` with these fields beside its address.
+pub fn input(session: &str, turn: &str, fields: Value) -> Value {
+    let mut input = fields;
+    input["agent_id"] = "demo".into();
+    input["turn_id"] = turn.into();
+    json!({ "session_id": session, "input": input })
+}
+
 /// The text of a message of a session view.
 pub fn text_of(message: &Value) -> &str {
     message["content"].as_str().unwrap_or_default()
@@ -85,6 +93,20 @@ impl Caller {
         self.send("POST", path, &[("Content-Type", "application/json")], body.as_ref())
     }
 
+    pub fn patch(&self, path: &str, body: &Value) -> Response {
+        let headers = [("Content-Type", "application/json")];
+        self.send("PATCH", path, &headers, body.to_string().as_bytes())
+    }
+
+    pub fn delete(&self, path: &str) -> Response {
+        self.send("DELETE", path, &[], &[])
+    }
+
+    /// The path of a session, and what stands below it, in the caller's API.
+    pub fn path(&self, session: &str, below: &str) -> String {
+        format!("/api/{}/sessions/{session}{below}", self.api)
+    }
+
     /// Submits through the client API.
     pub fn input(&self, body: &Value) -> Response {
         self.post("/api/client/sessions/input", body)
@@ -98,7 +120,11 @@ impl Caller {
     /// Starts a turn of agent `demo` and returns at once.
     pub fn say(&self, session: &str, turn: &str, text: &str) {
         let accepted = self.input(&message(session, turn, text)).expect(202);
-        assert_eq!(accepted, json!({ "session_id": session, "turn_id": turn, "queued": false }));
+        assert_eq!(accepted["turn_id"], turn, "{accepted}");
+        assert_eq!(
+            (&accepted["session_id"], &accepted["queued"]),
+            (&session.into(), &false.into())
+        );
     }
 
     /// The path of a session's stream in the caller's API.

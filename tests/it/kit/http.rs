@@ -47,7 +47,7 @@ impl Connection {
             }
         } else if let Some(length) = response.header("content-length") {
             response.body = self.exactly(length.parse().map_err(io::Error::other)?)?;
-        } else if response.status != 204 {
+        } else if !matches!(response.status, 204 | 304) {
             self.reader.read_to_end(&mut response.body)?;
         }
         Ok(response)

@@ -8,7 +8,7 @@ mod stream;
 
 use std::time::{Duration, Instant};
 
-pub use caller::{Caller, message, text_of};
+pub use caller::{Caller, input, message, text_of};
 pub use http::{Connection, Response, request};
 pub use place::{API_KEY, Exit, Place, Server};
 pub use provider::Provider;

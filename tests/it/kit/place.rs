@@ -26,12 +26,16 @@ impl Place {
     /// With the data of a server that was started and stopped once: making it takes a debug build
     /// a second or two.
     pub fn new() -> Self {
-        static DATA: OnceLock<Vec<(String, Vec<u8>)>> = OnceLock::new();
+        static DATA: OnceLock<Vec<(String, Option<Vec<u8>>)>> = OnceLock::new();
         let place = Self::fresh();
         let data = DATA.get_or_init(first_data);
         fs::create_dir(place.data()).unwrap();
         for (name, bytes) in data {
-            fs::write(place.data().join(name), bytes).unwrap();
+            let path = place.data().join(name);
+            match bytes {
+                Some(bytes) => fs::write(path, bytes).unwrap(),
+                None => fs::create_dir(path).unwrap(),
+            }
         }
         place
     }
@@ -120,17 +124,19 @@ impl Place {
     }
 }
 
-/// What a first start leaves behind.
-fn first_data() -> Vec<(String, Vec<u8>)> {
+/// What a first start leaves behind: files, and folders that are empty.
+fn first_data() -> Vec<(String, Option<Vec<u8>>)> {
     let place = Place::fresh();
     let server = place.serve();
     server.terminate();
     assert_eq!(server.exit().code, Some(0));
-    let files = fs::read_dir(place.data()).unwrap().map(Result::unwrap);
-    let read = |file: fs::DirEntry| {
-        (file.file_name().into_string().unwrap(), fs::read(file.path()).unwrap())
+    let entries = fs::read_dir(place.data()).unwrap().map(Result::unwrap);
+    let read = |entry: fs::DirEntry| {
+        let is_file = entry.file_type().unwrap().is_file();
+        let bytes = is_file.then(|| fs::read(entry.path()).unwrap());
+        (entry.file_name().into_string().unwrap(), bytes)
     };
-    files.map(read).collect()
+    entries.map(read).collect()
 }
 
 /// How a process ended and what it said.

@@ -124,6 +124,15 @@ impl Call {
         ));
     }
 
+    /// Waits until the server has let go of the call.
+    pub fn until_abandoned(mut self) {
+        self.socket.set_read_timeout(Some(HANG)).unwrap();
+        let read = self.socket.read(&mut [0]);
+        assert!(!matches!(read, Ok(1)), "the server says more");
+        let timed_out = read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock);
+        assert!(!timed_out, "the server keeps the call");
+    }
+
     /// The server may have given up meanwhile.
     fn write(&mut self, text: &str) {
         drop(self.socket.write_all(text.as_bytes()));

@@ -30,7 +30,7 @@ proptest! {
         blank in 0usize..5,
     ) {
         let known = "name data serve limits llm agent listen public_url cors_origins shutdown_secs \
-                     model system description stream retry timeout_secs max_retries \
+                     model system description stream retry tools timeout_secs max_retries \
                      backoff_base_secs backoff_max_secs";
         prop_assume!(known.split_whitespace().all(|known| known != key));
         let head = "agent.a.llm = \"demo\"\nagent.a.model = \"demo\"\n";

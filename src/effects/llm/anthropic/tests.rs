@@ -1,9 +1,6 @@
-use serde_json::{Value, json};
-
 use super::*;
-use crate::effects::llm::kit::{self, Shown, asking, call, calls, id, result, sse, user};
+use crate::effects::llm::kit::{self, Shown, calls, id, sse};
 use crate::protocol::error::ErrorCode;
-use crate::protocol::message::{Message, Role};
 
 const START: &str = r#"{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"claude-x-1","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":25,"cache_creation_input_tokens":5,"cache_read_input_tokens":10,"output_tokens":1}}}"#;
 const STOP: &str = r#"{"type":"message_stop"}"#;
@@ -159,83 +156,4 @@ fn a_whole_answer_is_read() {
     for none in ["{}", "<html>", r#"{"content":[]}"#] {
         assert!(whole(none).unwrap_err().retryable, "{none}");
     }
-}
-
-fn sent(system: Option<&str>, messages: Vec<Message>) -> Value {
-    serde_json::from_slice(&request(system, &call(messages))).unwrap()
-}
-
-#[test]
-fn the_request_is_the_conversation() {
-    let asked = asking("let me see", &[("weather", r#"{"b":1,"a":2}"#), ("clock", "oops")]);
-    let messages = vec![
-        user("hi"),
-        Message::text(Role::System, "be brief"),
-        user("there"),
-        asked,
-        result(1, ""),
-        result(0, "sunny"),
-        user("and?"),
-    ];
-    let expected = json!({
-        "model": "some-model",
-        "max_tokens": 8192,
-        "stream": true,
-        "system": "be kind\n\nbe brief",
-        "messages": [
-            { "role": "user", "content": [
-                { "type": "text", "text": "hi" },
-                { "type": "text", "text": "there" },
-            ] },
-            { "role": "assistant", "content": [
-                { "type": "text", "text": "let me see" },
-                { "type": "tool_use", "id": id(0), "name": "weather",
-                  "input": { "b": 1, "a": 2 } },
-                { "type": "tool_use", "id": id(1), "name": "clock",
-                  "input": { "malformed_arguments": "oops" } },
-            ] },
-            { "role": "user", "content": [
-                { "type": "tool_result", "tool_use_id": id(0), "content": "sunny" },
-                { "type": "tool_result", "tool_use_id": id(1) },
-                { "type": "text", "text": "and?" },
-            ] },
-        ],
-    });
-    assert_eq!(sent(Some("be kind"), messages), expected);
-}
-
-#[test]
-fn blank_texts_are_left_out_and_the_user_begins() {
-    let reply = Message::text(Role::Assistant, "Welcome!");
-    let blank = Message::text(Role::Assistant, " \n");
-    let sent = sent(Some(" "), vec![blank, reply, user(""), user("hi")]);
-    assert_eq!(sent.get("system"), None);
-    let expected = json!([
-        { "role": "user", "content": [{ "type": "text", "text": "(The conversation begins.)" }] },
-        { "role": "assistant", "content": [{ "type": "text", "text": "Welcome!" }] },
-        { "role": "user", "content": [{ "type": "text", "text": "hi" }] },
-    ]);
-    assert_eq!(sent["messages"], expected);
-}
-
-#[test]
-fn the_user_has_the_last_word() {
-    let begins = json!({ "role": "user", "content": [
-        { "type": "text", "text": "(The conversation begins.)" },
-    ] });
-    let goes_on = json!({ "role": "user", "content": [
-        { "type": "text", "text": "(The conversation goes on.)" },
-    ] });
-    let system = || Message::text(Role::System, "greet the user");
-    for messages in [vec![], vec![system()], vec![user(" "), system()]] {
-        assert_eq!(sent(None, messages)["messages"], json!([begins]));
-    }
-    let reply = || Message::text(Role::Assistant, "Hello.");
-    let said = json!({ "role": "assistant", "content": [{ "type": "text", "text": "Hello." }] });
-    for last in [system(), user("")] {
-        let messages = vec![reply(), last];
-        assert_eq!(sent(None, messages)["messages"], json!([begins, said, goes_on]));
-    }
-    let called = sent(None, vec![user("hi"), asking("", &[("clock", "{}")]), system()]);
-    assert_eq!(called["messages"].as_array().unwrap().len(), 3);
 }

@@ -2,13 +2,16 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::effects::Delta;
-use crate::effects::llm::kit::{BYTES_MAX, Shown, asking, call, id, result, user};
+use crate::effects::llm::kit::{
+    BYTES_MAX, Shown, asking, call, file, id, image, image_at, result, user, with_parts,
+};
+use crate::protocol::content::ContentPart;
 
 async fn run(messages: Vec<Message>) -> (Result<LlmResponse, CallFailure>, Shown) {
-    let call = call(messages);
+    let call = ModelCall { system: Some("be kind".to_owned()), ..call(messages) };
     let mut shown = Shown::default();
     let mut deltas = |delta: Delta<'_>| shown.add(delta);
-    let result = answer(Some("be kind"), &call, Reply::new(&call, BYTES_MAX, &mut deltas)).await;
+    let result = answer(&call, Reply::new(&call, BYTES_MAX, &mut deltas)).await;
     (result, shown)
 }
 
@@ -66,6 +69,29 @@ async fn a_tool_result_is_answered_by_the_tools_name() {
     let (response, _) = run(vec![last]).await;
     let content = response.unwrap().content;
     assert_eq!(content.as_deref(), Some("tool answered: 12 o'clock"));
+}
+
+#[tokio::test]
+async fn a_part_that_is_no_text_is_mentioned() {
+    let text = |text: &str| ContentPart::Text { text: text.to_owned() };
+    let png = || image("image/png", b"png");
+    let answered = async |message: Message| {
+        let calls = asking("", &[("clock", "{}")]);
+        run(vec![calls, message]).await.0.unwrap().content.unwrap()
+    };
+    for (parts, said) in [
+        (vec![text("hello"), png()], "You said: hello [image/png, 3 bytes]"),
+        (vec![text("a"), png(), text("b")], "You said: a\n\nb [image/png, 3 bytes]"),
+        (
+            vec![file("a.pdf", "application/pdf", b"pdf"), image_at("https://a.b/c.png")],
+            "You said: [a.pdf, application/pdf, 3 bytes] [link: https://a.b/c.png, image/*]",
+        ),
+        (vec![text("/long 2"), png()], "word1 word2"),
+    ] {
+        assert_eq!(answered(with_parts(user(""), parts)).await, said);
+    }
+    let seen = with_parts(result(0, ""), vec![text("noon"), png()]);
+    assert_eq!(answered(seen).await, "clock answered: noon [image/png, 3 bytes]");
 }
 
 #[tokio::test]
@@ -146,7 +172,7 @@ async fn the_help_lists_every_command_and_bound() {
 async fn an_answer_beyond_the_bound_fails_the_attempt() {
     let call = call(vec![user("/long 50000")]);
     let mut deltas = |_: Delta<'_>| {};
-    let result = answer(None, &call, Reply::new(&call, 1000, &mut deltas)).await;
+    let result = answer(&call, Reply::new(&call, 1000, &mut deltas)).await;
     let failure = result.unwrap_err();
     assert_eq!(failure.error.code, Some(ErrorCode::ProviderError));
     assert!(!failure.retryable);

@@ -1,12 +1,12 @@
 use super::*;
-use crate::effects::llm::kit::{asking, id, result, user};
+use crate::effects::llm::kit::{asking, blobs, id, result, user};
 
 /// One line for each step.
 fn lines(messages: Vec<Message>) -> Vec<String> {
     let messages: Vec<Arc<Message>> = messages.into_iter().map(Arc::new).collect();
     let line = |step: Step<'_>| match step {
         Step::System { name, text } => format!("system {name:?} {text}"),
-        Step::User { name, text } => format!("user {name:?} {text}"),
+        Step::User { name, said } => format!("user {name:?} {}", Piece::join(said)),
         Step::Assistant { name, text, calls } => {
             let made: Vec<String> =
                 calls.iter().map(|call| format!(" {}({})", call.name, call.arguments)).collect();
@@ -14,13 +14,14 @@ fn lines(messages: Vec<Message>) -> Vec<String> {
         }
         Step::Results(results) => {
             let given: Vec<String> = results
-                .iter()
-                .map(|result| format!("{}: {}", result.call == &id(0), result.text))
+                .into_iter()
+                .map(|result| format!("{}: {}", result.call == &id(0), Piece::join(result.said)))
                 .collect();
             given.join(" | ")
         }
     };
-    steps(&messages).into_iter().map(line).collect()
+    let blobs = blobs();
+    steps(&messages, &blobs).into_iter().map(line).collect()
 }
 
 #[test]
@@ -52,6 +53,31 @@ fn a_call_without_a_result_gets_one_and_a_result_without_a_call_is_left_out() {
 fn the_first_result_of_a_call_counts() {
     let found = lines(vec![asking("", &[("a", "{}")]), result(0, "one"), result(0, "two")]);
     assert_eq!(found[1..], ["true: one"]);
+}
+
+#[test]
+fn an_id_that_is_used_again_has_a_result_for_each_use() {
+    let calls = || asking("", &[("a", "{}")]);
+    let none = "true: No result of this call was recorded.";
+    for (messages, given) in [
+        (vec![calls(), result(0, "one"), calls(), result(0, "two")], ["true: one", "true: two"]),
+        (vec![calls(), calls(), result(0, "two"), result(0, "three")], [none, "true: two"]),
+        (vec![calls(), result(0, "one"), user("and?"), calls()], ["true: one", none]),
+    ] {
+        let mut found = lines(messages);
+        found.retain(|line| line.starts_with("true"));
+        assert_eq!(found, given);
+    }
+}
+
+#[test]
+fn calls_in_messages_of_their_own_find_their_results_behind_the_last() {
+    let first = asking("", &[("a", "{}")]);
+    let mut second = asking("", &[("_", "{}"), ("b", "{}")]);
+    second.tool_calls.remove(0);
+    let found = lines(vec![first, second, result(0, "one"), result(1, "two")]);
+    let expected = ["assistant None  a({})", "true: one", "assistant None  b({})", "false: two"];
+    assert_eq!(found, expected);
 }
 
 #[test]

@@ -1,9 +1,8 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::effects::llm::kit::{self, Shown, asking, call, calls, id, result, sse, user};
+use crate::effects::llm::kit::{self, Shown, calls, id, sse};
 use crate::protocol::error::ErrorCode;
-use crate::protocol::message::{Message, Role};
 
 fn stream(data: &[&str]) -> (Result<LlmResponse, CallFailure>, Shown) {
     kit::stream::<Transcript>(&sse(data))
@@ -297,38 +296,4 @@ fn a_whole_answer_is_read() {
     for none in [r#"{"choices":[]}"#, "{}", r#"{"error":{"message":"x"}}"#, "<html>"] {
         assert!(whole(none).unwrap_err().retryable, "{none}");
     }
-}
-
-#[test]
-fn the_request_is_the_conversation() {
-    let mut named = user("hi");
-    named.name = Some("ann".to_owned());
-    let mut asked = asking("", &[("weather", r#"{"b": 1, "a": 2}"#)]);
-    asked.content = None;
-    let note = Message::text(Role::System, "be brief");
-    let mut call = call(vec![named, asked, result(0, "sunny"), note]);
-    let sent: Value = serde_json::from_slice(&request(Some("be kind"), &call)).unwrap();
-    let id = id(0).to_string();
-    let expected = json!({
-        "model": "some-model",
-        "stream": true,
-        "stream_options": { "include_usage": true },
-        "messages": [
-            { "role": "system", "content": "be kind" },
-            { "role": "user", "content": "hi", "name": "ann" },
-            { "role": "assistant", "content": null, "tool_calls": [{
-                "id": id, "type": "function",
-                "function": { "name": "weather", "arguments": "{\"b\": 1, \"a\": 2}" },
-            }] },
-            { "role": "tool", "content": "sunny", "tool_call_id": id },
-            { "role": "system", "content": "be brief" },
-        ],
-    });
-    assert_eq!(sent, expected);
-
-    call.stream = false;
-    let sent: Value = serde_json::from_slice(&request(None, &call)).unwrap();
-    assert_eq!(sent["stream"], json!(false));
-    assert_eq!(sent.get("stream_options"), None);
-    assert_eq!(sent["messages"][0]["role"], json!("user"));
 }

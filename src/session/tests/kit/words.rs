@@ -2,16 +2,23 @@
 
 use std::time::Duration;
 
-use crate::ids::{AgentId, CallId, LlmId, MessageId, OwnerId, SessionId, SessionKey, TurnId};
-use crate::protocol::agent::{AgentConfig, RetryPolicy, Seconds};
-use crate::protocol::error::{ErrorCode, ErrorInfo};
-use crate::protocol::event::{
-    CallDispatched, CallErrored, Event, LlmCallRequested, MessageNew, Payload, TurnCompleted,
+use super::sayings::user;
+use crate::ids::{
+    AgentId, CallId, InterruptId, LlmId, MessageId, OwnerId, Seq, SessionId, SessionKey, TurnId,
 };
-use crate::protocol::input::{Identity, Input};
+use crate::protocol::agent::{AgentConfig, RetryPolicy, Seconds};
+use crate::protocol::content::Blobs;
+use crate::protocol::error::{ErrorCode, ErrorInfo};
+use crate::protocol::event::ResumeStatus;
+use crate::protocol::input::{
+    ActionInput, CancelRequest, Conditions, Identity, Input, InterruptRequest, MessageInput,
+    MessagesInput, Resume, SessionPatch, Settlement, ToolFailure,
+};
 use crate::protocol::json::Json;
 use crate::protocol::llm::{Cost, LlmResponse, Usage};
 use crate::protocol::message::{FunctionCall, FunctionTag, Message, Role, ToolCall};
+use crate::protocol::tool::ClientContext;
+use crate::protocol::tool_result::ToolResult;
 use crate::session::{CallFailure, Caller, Command, ModelOutcome, Submission};
 use crate::time::Timestamp;
 
@@ -31,6 +38,7 @@ pub(crate) fn agent() -> AgentConfig {
         system: None,
         stream: true,
         retry: RetryPolicy::MODEL_CALL,
+        tools: Vec::new(),
     }
 }
 
@@ -51,23 +59,71 @@ pub(crate) fn message_id(text: &str) -> MessageId {
     MessageId::parse(text).unwrap()
 }
 
-/// A submit under construction: by default a user's text to `helper` from the frontend of `zoe`.
-#[derive(Debug, Clone)]
-pub(crate) struct Ask(Submission);
+pub(crate) fn call_id(text: &str) -> CallId {
+    CallId::parse(text).unwrap()
+}
 
+pub(crate) fn interrupt_id(text: &str) -> InterruptId {
+    InterruptId::parse(text).unwrap()
+}
+
+// Callers.
+
+pub(crate) fn frontend_of(owner: &str) -> Caller {
+    Caller::Frontend(OwnerId::parse(owner).unwrap())
+}
+
+/// The end user that the conversations of tests belong to.
+pub(crate) fn zoe() -> Caller {
+    frontend_of("zoe")
+}
+
+// Inputs.
+
+/// A submit under construction: by default from the front end of `zoe` to `helper`.
+#[derive(Debug, Clone)]
+pub(crate) struct Ask(pub(crate) Submission);
+
+/// `client.message` with a text of the user.
 pub(crate) fn ask(text: &str) -> Ask {
     ask_message(Message::text(Role::User, text))
 }
 
+/// `client.message`.
 pub(crate) fn ask_message(message: Message) -> Ask {
+    ask_input(Input::Message(MessageInput { message, stream: None }))
+}
+
+/// `client.messages`: the whole conversation as a client has it.
+pub(crate) fn view(messages: &[Message]) -> Ask {
+    ask_input(Input::Messages(list(messages)))
+}
+
+/// `client.append`.
+pub(crate) fn append(messages: &[Message]) -> Ask {
+    ask_input(Input::Append(list(messages)))
+}
+
+/// `client.action`.
+pub(crate) fn action(name: &str, args: Option<&str>) -> Ask {
+    let args = args.and_then(Json::parse);
+    ask_input(Input::Action(ActionInput { name: name.to_owned(), args }))
+}
+
+fn list(messages: &[Message]) -> MessagesInput {
+    MessagesInput { messages: messages.to_vec(), stream: None, client: None }
+}
+
+fn ask_input(input: Input) -> Ask {
     Ask(Submission {
-        caller: Caller::Frontend,
+        caller: zoe(),
         identity: Identity { id: OwnerId::parse("zoe").unwrap(), metadata: None },
         agent_id: AgentId::parse("helper").unwrap(),
         turn_id: None,
         queue: false,
-        input: Input::Message { message, stream: None },
-        queued_turns_max: 100,
+        conditions: Conditions::default(),
+        input,
+        blobs: Blobs::new(),
     })
 }
 
@@ -82,13 +138,22 @@ impl Ask {
         self
     }
 
-    pub(crate) fn queue_of(mut self, longest: usize) -> Self {
-        self.0.queued_turns_max = longest;
+    pub(crate) fn if_head(mut self, id: &str) -> Self {
+        self.0.conditions.if_head = Some(message_id(id));
         self
     }
 
+    pub(crate) fn if_seq(mut self, seq: u64) -> Self {
+        self.0.conditions.if_seq = Some(Seq(seq));
+        self
+    }
+
+    /// From the front end of another owner, or for one where a machine asks.
     pub(crate) fn owner(mut self, id: &str) -> Self {
         self.0.identity.id = OwnerId::parse(id).unwrap();
+        if let Caller::Frontend(owner) = &mut self.0.caller {
+            *owner = self.0.identity.id.clone();
+        }
         self
     }
 
@@ -107,6 +172,7 @@ impl Ask {
         self
     }
 
+    /// The id of the message of a `client.message`.
     pub(crate) fn message(mut self, id: &str) -> Self {
         self.message_mut().id = Some(message_id(id));
         self
@@ -117,15 +183,38 @@ impl Ask {
         self
     }
 
+    fn message_mut(&mut self) -> &mut Message {
+        self.0.input.messages_mut().first_mut().expect("an input with a message")
+    }
+
     pub(crate) fn streaming(mut self, wish: bool) -> Self {
-        let Input::Message { stream, .. } = &mut self.0.input;
-        *stream = Some(wish);
+        match &mut self.0.input {
+            Input::Message(MessageInput { stream, .. })
+            | Input::Messages(MessagesInput { stream, .. })
+            | Input::Append(MessagesInput { stream, .. }) => *stream = Some(wish),
+            Input::Action(_) => panic!("an action does not stream"),
+        }
         self
     }
 
-    fn message_mut(&mut self) -> &mut Message {
-        let Input::Message { message, .. } = &mut self.0.input;
-        message
+    /// The front end offers these tools.
+    pub(crate) fn client(self, tools: &[&str]) -> Self {
+        let tools = tools.iter().map(|name| super::sayings::client_tool(name)).collect();
+        self.context(ClientContext { tools, ..ClientContext::default() })
+    }
+
+    pub(crate) fn context(mut self, context: ClientContext) -> Self {
+        match &mut self.0.input {
+            Input::Messages(input) | Input::Append(input) => input.client = Some(context),
+            Input::Message(_) | Input::Action(_) => panic!("only a list has a client context"),
+        }
+        self
+    }
+
+    /// What is known of the bytes that came with it.
+    pub(crate) fn uploads(mut self, blobs: Blobs) -> Self {
+        self.0.blobs = blobs;
+        self
     }
 }
 
@@ -135,9 +224,124 @@ impl From<Ask> for Command {
     }
 }
 
+/// A user's text that offers tools of the front end.
+pub(crate) fn ask_with_tools(text: &str, tools: &[&str]) -> Ask {
+    append(&[Message { id: None, ..user("m", text) }]).client(tools)
+}
+
+// Other commands.
+
 pub(crate) fn settle(id: CallId, attempt: u32, outcome: ModelOutcome) -> Command {
     Command::SettleModelCall { id, attempt, outcome }
 }
+
+pub(crate) fn resume_by(caller: Caller, id: &str, turn: Option<&str>) -> Command {
+    Command::Resume {
+        caller,
+        conditions: Conditions::default(),
+        turn_id: turn.map(turn_id),
+        resume: Resume { interrupt_id: interrupt_id(id), payload: None, status: None },
+    }
+}
+
+pub(crate) fn resume(id: &str) -> Command {
+    resume_by(zoe(), id, None)
+}
+
+/// A resume with what it may carry.
+pub(crate) fn resume_with(
+    id: &str,
+    payload: Option<&str>,
+    status: Option<ResumeStatus>,
+) -> Command {
+    let payload = payload.and_then(Json::parse);
+    Command::Resume {
+        caller: zoe(),
+        conditions: Conditions::default(),
+        turn_id: None,
+        resume: Resume { interrupt_id: interrupt_id(id), payload, status },
+    }
+}
+
+pub(crate) fn interrupt_by(caller: Caller, id: Option<&str>) -> Command {
+    let request = InterruptRequest {
+        interrupt_id: id.map(interrupt_id),
+        reason: "wait".to_owned(),
+        payload: None,
+    };
+    Command::Interrupt { caller, request }
+}
+
+pub(crate) fn interrupt(id: &str) -> Command {
+    interrupt_by(zoe(), Some(id))
+}
+
+pub(crate) fn cancel_by(caller: Caller, turn: Option<&str>, session: bool) -> Command {
+    let request = CancelRequest { turn_id: turn.map(turn_id), reason: None, session };
+    Command::Cancel { caller, request }
+}
+
+/// Cancels the turn that started last.
+pub(crate) fn cancel() -> Command {
+    cancel_by(zoe(), None, false)
+}
+
+pub(crate) fn cancel_turn(turn: &str) -> Command {
+    cancel_by(zoe(), Some(turn), false)
+}
+
+pub(crate) fn cancel_session() -> Command {
+    cancel_by(zoe(), None, true)
+}
+
+pub(crate) fn update_by(caller: Caller, title: Option<&str>, metadata: Option<&str>) -> Command {
+    let metadata = metadata.and_then(Json::parse);
+    Command::Update { caller, patch: SessionPatch { title: title.map(str::to_owned), metadata } }
+}
+
+pub(crate) fn update(title: Option<&str>, metadata: Option<&str>) -> Command {
+    update_by(zoe(), title, metadata)
+}
+
+pub(crate) fn settle_tool_by(
+    caller: Caller,
+    id: &CallId,
+    attempt: Option<u32>,
+    outcome: Result<ToolResult, ToolFailure>,
+) -> Command {
+    let settlement = Settlement { id: id.clone(), attempt, outcome };
+    Command::SettleToolCall { caller, conditions: Conditions::default(), settlement }
+}
+
+/// `tool.result` with one text.
+pub(crate) fn tool_result(id: &CallId, text: &str) -> Command {
+    settle_tool_by(zoe(), id, None, Ok(ToolResult::text(text)))
+}
+
+/// `tool.error`.
+pub(crate) fn tool_error(id: &CallId, error: &str, retryable: bool) -> Command {
+    settle_tool_by(zoe(), id, None, Err(ToolFailure { error: error.to_owned(), retryable }))
+}
+
+/// A resume, a settle or a submit that holds only at this place.
+pub(crate) fn on_condition(mut command: Command, if_seq: u64) -> Command {
+    let wanted = Conditions { if_head: None, if_seq: Some(Seq(if_seq)) };
+    match &mut command {
+        Command::Submit(submission) => submission.conditions = wanted,
+        Command::Resume { conditions, .. } | Command::SettleToolCall { conditions, .. } => {
+            *conditions = wanted;
+        }
+        Command::Interrupt { .. }
+        | Command::Cancel { .. }
+        | Command::Update { .. }
+        | Command::SettleModelCall { .. }
+        | Command::Wake
+        | Command::Recover => panic!("{command:?} has no conditions"),
+    }
+    command
+}
+
+// What models answer.
 
 pub(crate) fn responds(response: LlmResponse) -> ModelOutcome {
     ModelOutcome { result: Ok(response), streamed: true }
@@ -154,7 +358,7 @@ pub(crate) fn answer(text: &str) -> ModelOutcome {
 /// A reply that asks for tools under the ids of a provider.
 pub(crate) fn tool_calls(calls: &[(&str, &str)]) -> ModelOutcome {
     let calls = calls.iter().map(|(name, arguments)| ToolCall {
-        id: CallId::parse("theirs").unwrap(),
+        id: call_id("theirs"),
         kind: FunctionTag::Function,
         function: FunctionCall { name: (*name).to_owned(), arguments: (*arguments).to_owned() },
     });
@@ -201,54 +405,4 @@ pub(crate) fn usage(input: u64, output: u64) -> Usage {
         reasoning_tokens: None,
         total_tokens: input + output,
     }
-}
-
-// Reading the log.
-
-pub(crate) fn kinds(events: &[Event]) -> Vec<&'static str> {
-    events.iter().map(|event| event.payload.kind()).collect()
-}
-
-pub(crate) fn call_requested(event: &Event) -> Option<&LlmCallRequested> {
-    if let Payload::LlmCallRequested(request) = &event.payload {
-        return Some(request);
-    }
-    None
-}
-
-pub(crate) fn call_dispatched(event: &Event) -> Option<&CallDispatched> {
-    if let Payload::LlmCallDispatched(dispatched) = &event.payload {
-        return Some(dispatched);
-    }
-    None
-}
-
-pub(crate) fn call_errored(event: &Event) -> Option<&CallErrored> {
-    if let Payload::LlmCallErrored(errored) = &event.payload {
-        return Some(errored);
-    }
-    None
-}
-
-pub(crate) fn message_new(event: &Event) -> Option<&MessageNew> {
-    if let Payload::MessageNew(recorded) = &event.payload {
-        return Some(recorded);
-    }
-    None
-}
-
-pub(crate) fn turn_completed(event: &Event) -> Option<&TurnCompleted> {
-    if let Payload::TurnCompleted(completed) = &event.payload {
-        return Some(completed);
-    }
-    None
-}
-
-/// The only event of `events` that `pick` takes.
-#[track_caller]
-pub(crate) fn only<'e, T>(events: &'e [Event], pick: impl Fn(&'e Event) -> Option<&'e T>) -> &'e T {
-    let mut found = events.iter().filter_map(pick);
-    let (first, second) = (found.next(), found.next());
-    assert!(second.is_none(), "more than one: {:?}", kinds(events));
-    first.unwrap_or_else(|| panic!("none in {:?}", kinds(events)))
 }

@@ -1,87 +1,118 @@
 //! What a step recorded and asked for, taken in order by the model as it expects it.
 
-use crate::ids::{CallId, TurnId};
-use crate::protocol::error::ErrorInfo;
+use crate::ids::{CallId, InterruptId, MessageId, TurnId};
 use crate::protocol::event::{Event, Payload};
-use crate::protocol::llm::{Cost, Usage};
 use crate::session::{Effect, Rejection, Reply, Step};
 use crate::time::Timestamp;
 
-pub(crate) struct News<'a> {
+pub(super) struct News<'a> {
+    actual: &'a Result<Step, Rejection>,
     events: std::slice::Iter<'a, Event>,
     effects: std::slice::Iter<'a, Effect>,
-    reply: Option<&'a Reply>,
-    /// When the step should have happened.
-    pub(crate) now: Timestamp,
-    recorded: bool,
 }
 
 impl<'a> News<'a> {
-    pub(crate) fn of(actual: &'a Result<Step, Rejection>, now: Timestamp) -> Self {
+    pub(super) fn of(actual: &'a Result<Step, Rejection>) -> Self {
         let step = actual.as_ref().ok();
         Self {
+            actual,
             events: step.map_or(&[][..], |step| &step.events).iter(),
             effects: step.map_or(&[][..], |step| &step.effects).iter(),
-            reply: step.map(|step| &step.reply),
-            now,
-            recorded: false,
         }
     }
 
-    /// The next event, which should be of this kind.
-    pub(crate) fn next(&mut self, kind: &str) -> &'a Payload {
-        let event = self.events.next();
-        let event = event.unwrap_or_else(|| panic!("the model expects {kind}, and nothing came"));
-        assert_eq!(event.payload.kind(), kind, "the model expects {kind}: {event:?}");
-        assert_eq!(event.occurred_at, self.now, "{event:?}");
-        self.recorded = true;
-        &event.payload
-    }
-
-    pub(crate) fn minted_turn(&self) -> TurnId {
-        match self.reply {
-            Some(Reply::Accepted { turn_id, .. }) => turn_id.clone(),
-            Some(Reply::Done) | None => panic!("the model expects a minted turn id"),
+    /// The next event should be this one.
+    #[track_caller]
+    pub(super) fn event(&mut self, expected: &Event) {
+        match self.events.next() {
+            Some(event) => assert_eq!(event, expected, "the model (right) expects another event"),
+            None => panic!("the model expects {expected:?}, and nothing came: {:?}", self.actual),
         }
     }
 
-    pub(crate) fn dispatched(&mut self, id: &CallId, attempt: u32, deadline: Option<Timestamp>) {
-        let Payload::LlmCallDispatched(dispatched) = self.next("llm.call.dispatched") else {
-            unreachable!("by its kind")
-        };
-        assert_eq!((&dispatched.id, dispatched.attempt), (id, attempt));
-        assert_eq!(dispatched.deadline, deadline);
-        let id = id.clone();
-        assert_eq!(self.effects.next(), Some(&Effect::CallModel { id, attempt }));
+    #[track_caller]
+    pub(super) fn effect(&mut self, expected: &Effect) {
+        assert_eq!(self.effects.next(), Some(expected), "the model (right) expects this effect");
     }
 
-    pub(crate) fn stops(&mut self, id: &CallId, attempt: u32) {
-        let id = id.clone();
-        assert_eq!(self.effects.next(), Some(&Effect::StopCall { id, attempt }));
-    }
-
-    pub(crate) fn turn_completed(
-        &mut self,
-        turn: &TurnId,
-        (cost, usage): (Cost, Usage),
-        text: Option<&str>,
-        error: Option<&ErrorInfo>,
-    ) {
-        let Payload::TurnCompleted(completed) = self.next("turn.completed") else {
-            unreachable!("by its kind")
-        };
-        assert_eq!(&completed.turn_id, turn);
-        assert_eq!((completed.cost, completed.usage), (cost, usage));
-        let data = completed.data.as_ref();
-        let data = data.map(|data| serde_json::from_str::<String>(data.text()).expect("a text"));
-        assert_eq!(data.as_deref(), text);
-        assert_eq!(completed.error.as_ref(), error);
-    }
-
-    /// Nothing is left over. Says whether anything was recorded.
-    pub(crate) fn finish(mut self) -> bool {
+    #[track_caller]
+    pub(super) fn nothing_more(mut self) {
         assert_eq!(self.events.next(), None, "the model expects no more events");
         assert_eq!(self.effects.next(), None, "the model expects no more effects");
-        self.recorded
+    }
+
+    // What the engine chooses freely.
+
+    #[track_caller]
+    fn chosen<T>(&self, what: &str, pick: impl Fn(&'a Payload) -> Option<T>) -> T {
+        let next = self.events.as_slice().first();
+        let found = next.and_then(|event| pick(&event.payload));
+        found.unwrap_or_else(|| panic!("the model expects {what}, not {next:?}: {:?}", self.actual))
+    }
+
+    #[track_caller]
+    pub(super) fn message_id(&self) -> MessageId {
+        self.chosen("a message", |payload| {
+            let Payload::MessageNew(new) = payload else { return None };
+            new.message.id.clone()
+        })
+    }
+
+    /// Of the messages of a turn that waits.
+    #[track_caller]
+    pub(super) fn queued_ids(&self) -> Vec<MessageId> {
+        self.chosen("a queued turn", |payload| {
+            let Payload::TurnQueued(queued) = payload else { return None };
+            queued.input.messages().iter().map(|message| message.id.clone()).collect()
+        })
+    }
+
+    #[track_caller]
+    pub(super) fn turn_id(&self) -> TurnId {
+        self.chosen("a turn", |payload| {
+            let Payload::TurnStarted(started) = payload else { return None };
+            Some(started.turn_id.clone())
+        })
+    }
+
+    #[track_caller]
+    pub(super) fn interrupt_id(&self) -> InterruptId {
+        self.chosen("an interrupt", |payload| {
+            let Payload::SessionInterrupted(raised) = payload else { return None };
+            Some(raised.interrupt_id.clone())
+        })
+    }
+
+    #[track_caller]
+    pub(super) fn call_id(&self) -> CallId {
+        self.chosen("a model call", |payload| {
+            let Payload::LlmCallRequested(requested) = payload else { return None };
+            Some(requested.id.clone())
+        })
+    }
+
+    #[track_caller]
+    pub(super) fn tool_call_ids(&self) -> Vec<CallId> {
+        self.chosen("the answer of a model", |payload| {
+            let Payload::LlmCallCompleted(completed) = payload else { return None };
+            Some(completed.response.tool_calls.iter().map(|call| call.id.clone()).collect())
+        })
+    }
+
+    #[track_caller]
+    pub(super) fn retry_at(&self) -> Timestamp {
+        self.chosen("the time of a retry", |payload| {
+            let Payload::LlmCallErrored(errored) = payload else { return None };
+            errored.retry_at
+        })
+    }
+
+    /// The id that the reply gives to what is minted ahead of the event that names it.
+    #[track_caller]
+    pub(super) fn accepted_turn(&self) -> TurnId {
+        match self.actual {
+            Ok(Step { reply: Reply::Accepted { turn_id, .. }, .. }) => turn_id.clone(),
+            other => panic!("the model expects a turn, not {other:?}"),
+        }
     }
 }
